@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+#   make          the two programs, build/release/hvpoke and hvpoke-vmm
+#   make demo     the main job, end to end (README)
+#   make check    every test; ends with "N passed, N failed, N skipped"
+#   make bench    the figures; writes build/bench.json
+#   make help     the rest
+
+SHELL := /bin/bash
+VARIANT ?= release
+B := build/$(VARIANT)
+CC ?= gcc
+
+# What is built is built once for each variant: release, asan, tsan, fuzz.
+CFLAGS_release := -O2 -g
+CFLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined \
+	-fno-omit-frame-pointer
+CFLAGS_tsan := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
+
+JSONC_CFLAGS = $(shell pkg-config --cflags json-c)
+JSONC_LIBS = $(shell pkg-config --libs json-c)
+
+CPPFLAGS += -D_GNU_SOURCE -Iproto -Ipatcher -Ivmm
+override CFLAGS += -std=gnu11 -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes \
+	-Wmissing-prototypes -pthread -fstack-protector-strong $(CFLAGS_$(VARIANT)) $(JSONC_CFLAGS)
+LDLIBS += $(JSONC_LIBS) -pthread
+
+patcher_srcs := $(wildcard patcher/*.c)
+cli_srcs := $(wildcard patcher/cli/*.c)
+vmm_srcs := $(filter-out vmm/main.c,$(wildcard vmm/*.c))
+unit_srcs := $(wildcard tests/unit/test_*.c)
+kvm_srcs := $(wildcard tests/kvm/test_*.c)
+kvm_lib_srcs := $(filter-out $(kvm_srcs),$(wildcard tests/kvm/*.c))
+bench_srcs := $(wildcard tests/bench/*.c)
+
+objs = $(patsubst %.c,$(B)/%.o,$(1))
+unit_bins := $(patsubst %.c,$(B)/%,$(unit_srcs))
+kvm_bins := $(patsubst %.c,$(B)/%,$(kvm_srcs))
+bench_bins := $(patsubst %.c,$(B)/%,$(bench_srcs))
+
+programs := $(B)/hvpoke $(B)/hvpoke-vmm
+
+.PHONY: all
+all: deps-build
+	@$(MAKE) --no-print-directory programs
+
+.PHONY: programs
+programs: $(programs)
+unit-tests: $(unit_bins)
+kvm-tests: $(kvm_bins)
+bench-bins: $(bench_bins)
+.PHONY: unit-tests kvm-tests bench-bins
+
+$(B)/libhvpoke.a: $(call objs,$(patcher_srcs))
+$(B)/libhvvmm.a: $(call objs,$(vmm_srcs))
+$(B)/libguest.a: $(call objs,$(kvm_lib_srcs))
+%.a:
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(B)/hvpoke: $(call objs,$(cli_srcs)) $(B)/libhvpoke.a
+	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
+$(B)/hvpoke-vmm: $(B)/vmm/main.o $(B)/libhvvmm.a $(B)/libhvpoke.a
+	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
+
+$(unit_bins): $(B)/%: $(B)/%.o $(B)/libhvvmm.a $(B)/libhvpoke.a
+	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+$(kvm_bins): $(B)/%: $(B)/%.o $(B)/libguest.a $(B)/libhvvmm.a $(B)/libhvpoke.a
+	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+$(bench_bins): $(B)/%: $(B)/%.o $(B)/libguest.a $(B)/libhvvmm.a $(B)/libhvpoke.a
+	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
+
+# Guest code stands in the tests' own files and is copied into guest memory: it
+# must not call into the host program (stack protector, sanitizers, SSE).
+$(B)/tests/kvm/%.o $(B)/tests/bench/%.o: override CFLAGS += -fno-stack-protector -fcf-protection=none
+
+$(B)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+-include $(shell find build -name '*.d' 2>/dev/null)
+
+.PHONY: deps-build deps-check deps-demo deps-lint
+deps-%:
+	@scripts/deps.sh $*
+
+.PHONY: modules
+modules:
+	@scripts/build-modules.sh
+
+.PHONY: demo check bench lint
+demo: deps-demo
+	@$(MAKE) --no-print-directory programs
+	@scripts/demo.sh
+check: deps-check
+	@scripts/check.sh
+bench: deps-check
+	@$(MAKE) --no-print-directory programs bench-bins
+	@scripts/bench.sh
+lint: deps-lint
+	@scripts/lint.sh
+
+PREFIX ?= /usr/local
+.PHONY: install
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 755 $(programs) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	install -m 644 configs/completion/hvpoke.bash \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/hvpoke
+
+.PHONY: clean help
+clean:
+	rm -rf build
+help:
+	@sed -n 's/^#   //p' Makefile
+	@echo 'make lint     clang-format, clang-tidy, sparse, checkpatch'
+	@echo 'make modules  hvpoke.ko for every kernel whose headers are installed'
+	@echo 'make install  into PREFIX (/usr/local)'
+	@echo 'make clean    remove build/ (caches stay outside of the tree)'

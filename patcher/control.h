@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef HVP_CONTROL_H
+#define HVP_CONTROL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <json-c/json.h>
+
+/*
+ * The control protocol's server (proto/control.md): one UNIX socket, any
+ * number of clients, newline-delimited JSON. It runs no thread: put the epoll
+ * descriptor of hvp_control_fd() into an event loop and call
+ * hvp_control_work() when it is readable.
+ */
+struct hvp_control;
+struct hvp_call;	/* one request that waits for its reply */
+
+/*
+ * A method gets its call and the request's params (borrowed; never NULL, an
+ * empty object if there were none). It answers with exactly one of
+ * hvp_call_reply() and hvp_call_fail(), now or later, from any thread (the
+ * server wakes itself). The call is gone after that. If its client has hung
+ * up meanwhile, the answer is dropped quietly.
+ */
+struct hvp_method {
+	const char *name;
+	void (*handle)(void *ctx, struct hvp_call *call, struct json_object *params);
+};
+
+void hvp_call_reply(struct hvp_call *call, struct json_object *result);	/* takes result */
+/*
+ * @code: a stable word for programs (proto/control.md lists them); @data may be
+ * NULL, else taken.
+ */
+void hvp_call_fail(struct hvp_call *call, const char *code, struct json_object *data,
+		   const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/*
+ * Listen at @path (mode 0600; a dead socket there is replaced, a live one is
+ * -EADDRINUSE). @name is the VM's, for the greeting. @methods ends with a NULL
+ * name and outlives the server. Peers that are neither root nor our own user
+ * are refused (SO_PEERCRED).
+ * Returns 0 or a negative errno.
+ */
+int hvp_control_open(struct hvp_control **control, const char *path, const char *name,
+		     const struct hvp_method *methods, void *ctx);
+int hvp_control_fd(struct hvp_control *control);
+/* Do what can be done without blocking. */
+void hvp_control_work(struct hvp_control *control);
+/* Send an event to every client that subscribed; any thread. Takes @data. */
+void hvp_control_event(struct hvp_control *control, const char *event, struct json_object *data);
+/* Close and unlink. Calls still open may be answered or failed later; that is dropped. */
+void hvp_control_close(struct hvp_control *control);
+
+#endif /* HVP_CONTROL_H */

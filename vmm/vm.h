@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef VMM_VM_H
+#define VMM_VM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bus.h"
+#include "guest.h"
+#include "memory.h"
+#include "pause.h"
+
+#define VMM_MAX_VCPUS 255
+
+struct vcpu;
+
+/* Why the VM stopped. The values are hvpoke-vmm's exit codes (hvpoke-vmm(1)). */
+enum vm_exit {
+	VM_EXIT_NONE = -1,	/* still running */
+	VM_EXIT_SHUTDOWN = 0,	/* the guest powered off, or was told to quit */
+	VM_EXIT_USAGE = 2,	/* bad configuration: never from a running VM */
+	VM_EXIT_HOST = 3,	/* the host lacks something or failed */
+	VM_EXIT_TRIPLE_FAULT = 4,
+	VM_EXIT_KVM_ERROR = 5,	/* KVM_RUN failed, internal error, unknown exit */
+	VM_EXIT_REBOOT = 6,	/* internal: main restarts, or exits 0 with "on_reboot": "exit" */
+};
+
+/* One virtual machine: KVM's handle, its memory, its vCPUs, its devices. */
+struct vm {
+	int kvm_fd;
+	int fd;
+	struct memory memory;
+	struct bus bus;
+	unsigned int nr_vcpus;
+	struct vcpu **vcpus;
+	struct pause pause;		/* pause.h: stopping all vCPUs */
+	struct hvp_guest *guest;	/* the doorbell's other end */
+	atomic_int exit;		/* enum vm_exit */
+	int exit_event;			/* eventfd: becomes readable when exit is set */
+	atomic_ulong int3_patch;	/* INT3 exits that were text patching's */
+	atomic_ulong int3_other;	/* INT3 exits of the agent's probes and others */
+	atomic_ulong fwaits;		/* fwait stepped over */
+};
+
+/*
+ * Open /dev/kvm, make the VM with in-kernel irqchip and PIT, @memory bytes of
+ * RAM and @nr_vcpus vCPUs with KVM's supported CPUID, hvpoke's leaves and
+ * x2APIC ids (the threads are not started), and the doorbell device. On
+ * failure prints what was missing and returns a negative errno.
+ */
+int vm_create(struct vm *vm, unsigned int nr_vcpus, uint64_t memory);
+/* Start all vCPU threads. Registers must have been set. */
+int vm_start(struct vm *vm);
+/* Ask for the end: every vCPU thread leaves guest mode and ends. First caller wins. Any thread. */
+void vm_request_exit(struct vm *vm, enum vm_exit why);
+/* Wait for the vCPU threads to end. */
+void vm_join(struct vm *vm);
+void vm_destroy(struct vm *vm);
+
+/* Set an irqchip line (GSI). Edge: raise, then lower. Any thread. */
+int vm_irq_line(struct vm *vm, unsigned int gsi, bool level);
+
+#endif /* VMM_VM_H */
