@@ -246,6 +246,7 @@ struct hvpoke_complete {
 	__u64 matched;		/* IN descriptors that the queries matched */
 	__u64 changed;		/* IN descriptors whose flags are different now */
 	__u64 sites;		/* IN instructions patched, by whichever way */
+	__u64 native_sites;	/* IN of these, patched by the kernel's own way */
 	__u64 guest_ns;		/* IN duration of the request in the guest */
 	__u64 ipis;		/* IN function-call interrupts during it, all CPUs */
 	__u64 own_int3;		/* IN INT3 hits of the agent's own kprobes during it */
