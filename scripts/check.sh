@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# check.sh [PATTERN] - run every test (or those whose name matches the shell
+# pattern) and end with "N passed, N failed, N skipped". Each suite is a
+# program that prints TAP; logs are in build/check/.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
+
+pattern=${1:-*}
+logs=build/check
+rm -rf "$logs"
+mkdir -p "$logs"
+passed=0 failed=0 skipped=0
+failures=() skips=()
+
+# run NAME COMMAND... - run one suite and count its TAP lines. A suite that
+# dies, or prints fewer results than it planned, counts one failure more.
+run() {
+	local name=$1 log code planned=0 seen=0 line started=$SECONDS
+	local ok=0 bad=0 skip=0
+	shift
+	# shellcheck disable=SC2053 # a pattern is wanted
+	[[ $name == $pattern ]] || return 0
+	log=$logs/${name//\//-}.log
+	progress "running $name"
+	timeout -k 10 "${SUITE_TIMEOUT:-1200}" "$@" >"$log" 2>&1 </dev/null
+	code=$?
+	while IFS= read -r line; do
+		case $line in
+		1..[0-9]*) planned=$((planned + ${line#1..})) ;;
+		"ok "*"# SKIP"* | "not ok "*"# SKIP"*)
+			skip=$((skip + 1)) seen=$((seen + 1))
+			skips+=("$name: ${line#* - }") ;;
+		"ok "*) ok=$((ok + 1)) seen=$((seen + 1)) ;;
+		"not ok "*)
+			bad=$((bad + 1)) seen=$((seen + 1))
+			failures+=("$name: ${line#* - }") ;;
+		esac
+	done <"$log"
+	if [ "$planned" != "$seen" ] || { [ $code != 0 ] && [ $bad = 0 ]; }; then
+		bad=$((bad + 1))
+		failures+=("$name: ended with code $code after $seen of $planned results, see $log")
+	fi
+	passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
+	progress_end
+	printf '%-44s %4d passed %3d failed %3d skipped %5d s\n' "$name" $ok $bad $skip \
+		$((SECONDS - started))
+}
+
+# build VARIANT TARGET... - a build that fails is a failed test.
+build() {
+	local variant=$1 log=$logs/build-$1.log
+	shift
+	progress "building $variant: $*"
+	if ! make --no-print-directory -j"$(nproc)" VARIANT="$variant" "$@" >"$log" 2>&1; then
+		progress_end
+		tail -n 30 "$log"
+		failed=$((failed + 1))
+		failures+=("build of $variant $*, see $log")
+		return 1
+	fi
+	progress_end
+}
+
+export CMOCKA_MESSAGE_OUTPUT=TAP
+export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
+export TSAN_OPTIONS=halt_on_error=0:exitcode=66
+
+build release programs unit-tests kvm-tests
+build asan programs unit-tests
+build tsan unit-tests
+
+for test in build/asan/tests/unit/test_*; do
+	[ -x "$test" ] && [ -f "$test" ] && run "asan/${test##*/}" "$test"
+done
+# Everything that runs threads, once more under TSan.
+for name in pause guest batch control service; do
+	[ -x "build/tsan/tests/unit/test_$name" ] &&
+		run "tsan/test_$name" "build/tsan/tests/unit/test_$name"
+done
+PATH=$PWD/build/release:$PATH
+for test in tests/cli/*.sh; do
+	run "cli/$(basename "$test" .sh)" "$test"
+done
+for test in build/release/tests/kvm/test_*; do
+	[ -x "$test" ] && [ -f "$test" ] && run "kvm/${test##*/}" "$test"
+done
+run modules tests/modules/test_modules.sh
+run linux/2-vcpus tests/linux/test_linux.sh 2
+run linux/4-vcpus tests/linux/test_linux.sh 4
+
+echo
+for line in "${skips[@]}"; do echo "skipped: $line"; done
+for line in "${failures[@]}"; do echo "FAILED: $line"; done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ] && [ $passed -gt 0 ]
