@@ -10,20 +10,19 @@
 #include "guest.h"
 #include "memory.h"
 #include "pause.h"
+#include "vcpu.h"
 
 #define VMM_MAX_VCPUS 255
 
-struct vcpu;
-
 /* Why the VM stopped. The values are hvpoke-vmm's exit codes (hvpoke-vmm(1)). */
 enum vm_exit {
-	VM_EXIT_NONE = -1,	/* still running */
-	VM_EXIT_SHUTDOWN = 0,	/* the guest powered off, or was told to quit */
-	VM_EXIT_USAGE = 2,	/* bad configuration: never from a running VM */
-	VM_EXIT_HOST = 3,	/* the host lacks something or failed */
+	VM_EXIT_NONE = -1,    /* still running */
+	VM_EXIT_SHUTDOWN = 0, /* the guest powered off, or was told to quit */
+	VM_EXIT_USAGE = 2,    /* bad configuration: never from a running VM */
+	VM_EXIT_HOST = 3,     /* the host lacks something or failed */
 	VM_EXIT_TRIPLE_FAULT = 4,
-	VM_EXIT_KVM_ERROR = 5,	/* KVM_RUN failed, internal error, unknown exit */
-	VM_EXIT_REBOOT = 6,	/* internal: main restarts, or exits 0 with "on_reboot": "exit" */
+	VM_EXIT_KVM_ERROR = 5, /* KVM_RUN failed, internal error, unknown exit */
+	VM_EXIT_REBOOT = 6,    /* internal: main restarts, or exits 0 with "on_reboot": "exit" */
 };
 
 /* One virtual machine: KVM's handle, its memory, its vCPUs, its devices. */
@@ -34,13 +33,15 @@ struct vm {
 	struct bus bus;
 	unsigned int nr_vcpus;
 	struct vcpu **vcpus;
-	struct pause pause;		/* pause.h: stopping all vCPUs */
-	struct hvp_guest *guest;	/* the doorbell's other end */
-	atomic_int exit;		/* enum vm_exit */
-	int exit_event;			/* eventfd: becomes readable when exit is set */
-	atomic_ulong int3_patch;	/* INT3 exits that were text patching's */
-	atomic_ulong int3_other;	/* INT3 exits of the agent's probes and others */
-	atomic_ulong fwaits;		/* fwait stepped over */
+	struct pause_cpu **pause_cpus; /* theirs, as the pause engine wants them */
+	struct pause pause;	       /* pause.h: stopping all vCPUs */
+	struct hvp_guest *guest;       /* the doorbell's other end */
+	atomic_int exit;	       /* enum vm_exit */
+	int exit_event;		       /* eventfd: becomes readable when exit is set */
+	atomic_ulong int3_patch;       /* INT3 exits that were text patching's */
+	atomic_ulong int3_other;       /* INT3 exits of the agent's probes and others */
+	atomic_ulong fwaits;	       /* fwait stepped over */
+	bool count_int3;	       /* set before vm_start(): count INT3 on VMX/SVM too */
 };
 
 /*
@@ -52,11 +53,25 @@ struct vm {
 int vm_create(struct vm *vm, unsigned int nr_vcpus, uint64_t memory);
 /* Start all vCPU threads. Registers must have been set. */
 int vm_start(struct vm *vm);
-/* Ask for the end: every vCPU thread leaves guest mode and ends. First caller wins. Any thread. */
+/*
+ * Ask for the end: every vCPU thread leaves guest mode and ends. First caller
+ * wins. Any thread. A device that blocks a vCPU's thread must watch exit_event
+ * too, or vm_join() waits for it.
+ */
 void vm_request_exit(struct vm *vm, enum vm_exit why);
 /* Wait for the vCPU threads to end. */
 void vm_join(struct vm *vm);
 void vm_destroy(struct vm *vm);
+
+/*
+ * The operator's pause: outlasts any batch, whose vCPU waits until the resume.
+ * 0; -EALREADY if it is (not) paused already; vm_pause() also -ETIMEDOUT (a
+ * vCPU did not stop within a second; all run again) or -ECANCELED (it ends).
+ * Not on a vCPU's thread.
+ */
+int vm_pause(struct vm *vm);
+int vm_resume(struct vm *vm);
+bool vm_is_paused(struct vm *vm);
 
 /* Set an irqchip line (GSI). Edge: raise, then lower. Any thread. */
 int vm_irq_line(struct vm *vm, unsigned int gsi, bool level);
