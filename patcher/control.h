@@ -6,6 +6,14 @@
 #include <stdint.h>
 #include <json-c/json.h>
 
+/* The protocol's version and limits, as proto/control.md promises them. */
+#define HVP_CONTROL_PROTOCOL	1
+#define HVP_CONTROL_MAX_LINE	(64u * 1024)	/* bytes of a request without its newline */
+#define HVP_CONTROL_MAX_DEPTH	16		/* nested arrays and objects */
+#define HVP_CONTROL_MAX_CLIENTS 64
+#define HVP_CONTROL_MAX_CALLS	32		/* requests in flight of one client */
+#define HVP_CONTROL_MAX_UNSENT	(1024u * 1024)	/* bytes; a client that reads less is dropped */
+
 /*
  * The control protocol's server (proto/control.md): one UNIX socket, any
  * number of clients, newline-delimited JSON. It runs no thread: put the epoll
@@ -36,6 +44,16 @@ void hvp_call_fail(struct hvp_call *call, const char *code, struct json_object *
 		   const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /*
+ * Give an unanswered call @ms from now. When they are over, or the server is
+ * closed, @expired is called on the server's thread; the call is still there
+ * then, and may be answered or left to whoever is about to answer it. Only
+ * from the method's handler, before another thread gets to know the call.
+ * @arg is from malloc() and freed with the call, also if @expired never runs.
+ */
+void hvp_call_set_timeout(struct hvp_call *call, unsigned int ms,
+			  void (*expired)(struct hvp_call *call, void *arg), void *arg);
+
+/*
  * Listen at @path (mode 0600; a dead socket there is replaced, a live one is
  * -EADDRINUSE). @name is the VM's, for the greeting. @methods ends with a NULL
  * name and outlives the server. Peers that are neither root nor our own user
@@ -49,7 +67,10 @@ int hvp_control_fd(struct hvp_control *control);
 void hvp_control_work(struct hvp_control *control);
 /* Send an event to every client that subscribed; any thread. Takes @data. */
 void hvp_control_event(struct hvp_control *control, const char *event, struct json_object *data);
-/* Close and unlink. Calls still open may be answered or failed later; that is dropped. */
+/*
+ * Close and unlink. Calls with a timeout expire now; others that are still
+ * open must be answered some time (that is dropped), or they leak.
+ */
 void hvp_control_close(struct hvp_control *control);
 
 #endif /* HVP_CONTROL_H */
