@@ -1,0 +1,121 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# demo.sh - boot a Linux guest with every vCPU busy and switch all of its debug
+# sites on and off from the host: the kernel's own way, then through hvpoke.
+# Prints a table, writes build/demo.json.
+#   HVPOKE_DEMO_VCPUS (2)   HVPOKE_DEMO_PAIRS (5) pairs through hvpoke
+set -uo pipefail
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
+. scripts/guest.sh
+
+vcpus=${HVPOKE_DEMO_VCPUS:-2}
+pairs=${HVPOKE_DEMO_PAIRS:-5}
+backend=$(kvm_backend)
+
+if [ "$backend" = none ]; then
+	cat >&2 <<-'END'
+	demo: /dev/kvm is missing or not writable, and the demo runs a guest on it.
+	What would work:
+	  - on a physical x86-64 machine: switch on VT-x or AMD-V in the firmware,
+	    then "modprobe kvm_intel" or "modprobe kvm_amd"
+	  - in a virtual machine: let its host allow nested virtualization
+	  - as another user than root: join the group "kvm"
+	Everything else builds and is tested without it: make check
+	END
+	exit 1
+fi
+
+echo "machine: $(machine)"
+HVPOKE_RUNTIME_DIR=$(mktemp -d)
+export HVPOKE_RUNTIME_DIR
+work=build/demo
+rm -rf "$work" build/demo.json
+mkdir -p "$work"
+trap 'guest_stop >/dev/null 2>&1; rm -rf "$HVPOKE_RUNTIME_DIR"' EXIT
+
+guest_prepare "$backend" || die "the guest could not be prepared, see above"
+echo "guest:   $guest_about, $vcpus vCPUs, every one busy in user mode"
+guest_start demo "$vcpus" "$guest_busy"
+guest_wait 600 || die "the guest did not come up"
+guest_wait_busy 120 || die "the guest's load did not start"
+kernel=$(guest_info | jq -r .agent.kernel)
+echo "booted:  Linux $kernel, agent $(guest_info | jq -r .agent.version)"
+
+# request OUT ARGS... - one request from the host CLI.
+request() {
+	local out=$work/$1.json
+	shift
+	progress "hvpoke $*"
+	"$hvpoke" "$@" --json >"$out" || { cat "$out" >&2; die "hvpoke $* failed"; }
+	progress_end
+}
+
+request native-on toggle --native demo '+p'
+request native-off toggle --native demo '-p'
+for ((i = 1; i <= pairs; i++)); do
+	request "hvpoke-on-$i" toggle demo '+p'
+	request "hvpoke-off-$i" toggle demo '-p'
+done
+# As long as the pairs through hvpoke took, with nobody asking for anything.
+idle_ms=$(jq -s 'map(.guest_us) | add / 1000 | ceil' "$work"/hvpoke-*.json)
+request idle idle demo "$idle_ms"
+guest_stop || die "the guest did not end cleanly"
+
+jq -n --arg backend "$backend" --arg kernel "$kernel" --argjson vcpus "$vcpus" \
+	--argjson pairs "$pairs" --argjson idle_ms "$idle_ms" --arg machine "$(machine)" \
+	--slurpfile native <(cat "$work"/native-{on,off}.json) \
+	--slurpfile poke <(cat "$work"/hvpoke-*.json) --slurpfile idle "$work/idle.json" '
+	def total(f): map(f) | add;
+	def median: sort | .[(length / 2) | floor];
+	{
+		kvm_backend: $backend, kernel: $kernel, vcpus: $vcpus,
+		sites: ($native[0].sites),
+		native_ipis_pair: ($native | total(.ipis)),
+		hvpoke_ipis_pair: (($poke | total(.ipis)) / $pairs),
+		idle_ipis: ($idle[0].ipis / $pairs),
+		native_int3: ($native | total(.int3)),
+		hvpoke_int3: ($poke | total(.int3)),
+		hvpoke_pauses: ($poke | total(.pauses)),
+		hvpoke_requests: ($poke | length),
+		pause_us_p50: ($poke | map(.pause_us) | median),
+		native_guest_us: ($native | total(.guest_us)),
+		hvpoke_guest_us: (($poke | total(.guest_us)) / $pairs),
+		hvpoke_native_sites: ($poke | total(.native_sites)),
+		hvpoke_fallbacks: ($poke | map(select(.fallback != null)) | length),
+		hvpoke_sites: ($poke | map(.sites) | unique),
+		idle_ms: $idle_ms, machine: $machine
+	}' >build/demo.json || die "the figures could not be put together, see $work"
+
+row() {
+	jq -rs --arg name "$1" --arg n "${3:-1}" 'def per(f): (map(f) | add) / ($n | tonumber);
+		def fix(d): . * pow(10; d) | round / pow(10; d) | tostring;
+		[$name, (per(.sites) | fix(0)), (per(.ipis) | fix(1)), (per(.int3) | fix(0)),
+		 (per(.pauses) | fix(0)), (per(.pause_us) | fix(1)), (per(.apply_us) | fix(1)),
+		 (per(.guest_us / 1e6) | fix(3))] | @tsv' $2
+}
+{
+	printf 'request\tsites\tIPIs\tINT3\tpauses\tpause us\tapply us\tguest s\n'
+	row "+p natively" "$work/native-on.json"
+	row "-p natively" "$work/native-off.json"
+	row "+p hvpoke, mean of $pairs" "$(echo "$work"/hvpoke-on-*.json)" "$pairs"
+	row "-p hvpoke, mean of $pairs" "$(echo "$work"/hvpoke-off-*.json)" "$pairs"
+} | column -t -s $'\t' -R 2,3,4,5,6,7,8
+cat <<END
+
+IPIs: the guest's function-call interrupts on all CPUs while the request ran,
+whoever caused them. Over $idle_ms ms of nothing (as long as all pairs through
+hvpoke) the same counter rose by $(jq .ipis "$work/idle.json").
+INT3: breakpoints hit in the kernel's text, the agent's own probes not counted.
+guest s: the request as the guest's clock saw it.
+END
+[ "$backend" != pvm ] || cat <<END
+This machine's KVM emulates guest kernel mode, so the guest's seconds are not
+those of a guest on VMX or SVM; both ways ran on the same guest in this run.
+END
+jq -e '.hvpoke_fallbacks == 0 and .hvpoke_native_sites == 0 and .hvpoke_int3 == 0
+	and .hvpoke_pauses == .hvpoke_requests and .hvpoke_sites == [.sites]' \
+	build/demo.json >/dev/null ||
+	die "hvpoke did not do all of it in one pause each; see build/demo.json"
+echo "figures: build/demo.json"

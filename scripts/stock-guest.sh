@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# Sourced by guest.sh where guests run at full speed (VMX, SVM): the stock
+# Debian kernel of the 6.1 series, hvpoke.ko and busybox in an initramfs. All
+# of it is kept in the cache, by the kernel's release.
+
+# The newest package of a kind (image, headers) of the stock 6.1 kernel.
+stock_package() {
+	apt-cache pkgnames "linux-$1-6.1." |
+		grep -E "^linux-$1-6\.1\.[0-9]+-[0-9]+-amd64$" | sort -V | tail -n 1
+}
+
+# As root, since headers are installed; the image is only unpacked.
+stock_fetch() {
+	local image headers
+	image=$(stock_package image)
+	if [ -z "$image" ]; then
+		echo "hvpoke: updating apt's package lists" >&2
+		apt-get update -qq && image=$(stock_package image)
+	fi
+	[ -n "$image" ] || die "no stock Linux 6.1 image in the configured apt sources"
+	stock_release=${image#linux-image-}
+	headers=linux-headers-$stock_release
+	stock_dir=$cache/stock-$stock_release
+	mkdir -p "$stock_dir"
+	if [ ! -f "$stock_dir/vmlinuz" ]; then
+		progress "fetching the Debian package $image"
+		(cd "$stock_dir" && apt-get download -qq "$image" && dpkg -x "$image"_*.deb root &&
+			mv "root/boot/vmlinuz-$stock_release" vmlinuz && rm -rf root ./*.deb) >&2 ||
+			die "cannot fetch or unpack $image"
+	fi
+	if [ ! -d "/lib/modules/$stock_release/build" ]; then
+		echo "hvpoke: installing Debian package: $headers" >&2
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+			--no-install-recommends "$headers" >/dev/null || die "cannot install $headers"
+	fi
+}
+
+# The guest's PID 1: loads the module, keeps every CPU busy, and stays.
+stock_init() {
+	cat <<'END'
+#!/bin/busybox sh
+/bin/busybox mkdir -p /proc /sys
+/bin/busybox mount -t proc proc /proc
+/bin/busybox mount -t sysfs sysfs /sys
+/bin/busybox insmod /hvpoke.ko || /bin/busybox poweroff -f
+n=$(/bin/busybox nproc)
+i=0
+while [ $i -lt $n ]; do
+	/bin/busybox taskset -c $i /bin/busybox nice -n 19 \
+		/bin/busybox sh -c 'while :; do :; done' &
+	i=$((i + 1))
+done
+echo "$n CPUs busy"
+while :; do /bin/busybox sleep 3600; done
+END
+}
+
+stock_initramfs() {
+	local root
+	root=$(mktemp -d)
+	mkdir -p "$root/bin"
+	cp /bin/busybox "$root/bin/busybox" &&
+		cp "build/modules/$stock_release/hvpoke.ko" "$root/hvpoke.ko" &&
+		stock_init >"$root/init" && chmod +x "$root/init" &&
+		(cd "$root" && find . | cpio --quiet -o -H newc) >"$1"
+	local code=$?
+	rm -rf "$root"
+	return $code
+}
+
+stock_prepare() {
+	stock_fetch
+	progress "building hvpoke.ko for $stock_release"
+	scripts/build-modules.sh "$stock_release" >&2 || return 1
+	mkdir -p build/stock
+	stock_initramfs build/stock/initramfs.cpio || die "cannot make the initramfs"
+	guest_kernel=$stock_dir/vmlinuz
+	guest_initrd=build/stock/initramfs.cpio
+	guest_cmdline="console=ttyS0 reboot=k panic=1"
+	guest_busy=
+	guest_vmlinux=
+	guest_about="stock Debian kernel $stock_release, hvpoke.ko in an initramfs"
+}

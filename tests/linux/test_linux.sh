@@ -1,0 +1,102 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# test_linux.sh VCPUS - a Linux guest under hvpoke-vmm, toggled from the host
+# CLI, natively and through hvpoke. After each step tests/linux/sites.c, which
+# shares no code with hvpoke, reads the guest's text, keys and flags from the
+# outside. Prints TAP.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+. scripts/lib.sh
+. scripts/guest.sh
+. tests/linux/tap.sh
+
+vcpus=$1
+name=check-linux-$vcpus
+sites=build/release/tests/linux/sites
+work=build/$name
+mkdir -p "$work"
+HVPOKE_RUNTIME_DIR=$(mktemp -d)
+export HVPOKE_RUNTIME_DIR HVPOKE_QUIET=1
+trap 'guest_stop >/dev/null 2>&1; rm -rf "$HVPOKE_RUNTIME_DIR"' EXIT
+
+plan 24
+case $(kvm_backend) in
+none) skip_rest "/dev/kvm is missing or not writable" ;;
+vmx | svm) skip_rest "needs the small kernel, which is for KVM's software back end" ;;
+esac
+
+guest_prepare "$(kvm_backend)" || die "the guest kernel does not build"
+guest_start "$name" "$vcpus" "hvpoke_busy.spin=1 hvpoke_busy.tick=1"
+check "boots with $vcpus vCPUs and the agent registers" guest_wait 400
+check "all vCPUs are up" grep -q "Brought up 1 node, $vcpus CPUs" "$guest_log"
+wait_for 60 grep -q "CPUs busy" "$guest_log"
+check "all vCPUs are busy" grep -q "$vcpus CPUs busy" "$guest_log"
+
+# toggle OUT ARGS... - a host request; its JSON goes to $work/OUT.json.
+toggle() {
+	local out=$1
+	shift
+	"$hvpoke" toggle --json --timeout 300 "$name" "$@" >"$work/$out.json"
+}
+field() { jq -r ".$2" "$work/$1.json"; }
+state() { "$sites" "$guest_vmlinux" "$guest_pid" "$@"; }
+text() { "$sites" --text "$work/$1.text" "$guest_vmlinux" "$guest_pid" >/dev/null; }
+# Does what EXPRESSION says hold of OUT.json?
+holds() { jq -e "$2" "$work/$1.json" >/dev/null || { cat "$work/$1.json" >&2; false; }; }
+
+text off0
+check "before any request every site is a NOP" state --expect all-off
+
+# The kernel's own way, for what it writes and what it costs.
+toggle native-on --native '+p'
+check "native +p: the kernel patches, no batch reaches the host" \
+	holds native-on '.batches == 0 and .pauses == 0 and .sites > 600 and .native_sites == .sites'
+check "native +p: every site is its JMP, keys and flags agree" state --expect all-on
+text native-on
+toggle native-off --native '-p'
+check "native -p: every site is a NOP again" state --expect all-off
+
+# The same through hvpoke.
+toggle on '+p'
+check "+p: one batch, one pause, no fallback, nothing patched by the guest" \
+	holds on '.batches == 1 and .pauses == 1 and .fallback == null and .native_sites == 0'
+check "+p: as many descriptors and sites as natively" \
+	[ "$(field on matched) $(field on changed) $(field on sites)" = \
+	"$(field native-on matched) $(field native-on changed) $(field native-on sites)" ]
+check "+p: every site is its JMP, keys and flags agree" state --expect all-on
+text on
+check "+p: the whole kernel text is what the native way wrote" \
+	cmp "$work/native-on.text" "$work/on.text"
+check "+p: no INT3 was hit" holds on '.int3 == 0'
+check "messages of an enabled site appear" wait_for_new_line "$guest_log" "hvpoke_busy: tick" 30
+toggle off '-p'
+check "-p: every site is a NOP again" state --expect all-off
+text off
+check "-p: the whole kernel text is as it was at first" cmp "$work/off0.text" "$work/off.text"
+check "messages of a disabled site have stopped" no_new_line "$guest_log" "hvpoke_busy: tick" 5
+check "hvpoke's pair costs the guest fewer interrupts than a fifth of the native pair" \
+	[ $((($(field on ipis) + $(field off ipis)) * 5)) -lt \
+	$(($(field native-on ipis) + $(field native-off ipis))) ]
+
+# Queries.
+toggle neg '!module usb* +p'
+check "!module: just the sites of other modules are on" state --expect on-if '!module usb*'
+toggle several '-p; module usbcore +p ; module usbcore func usb_* -p'
+check "several queries in one request: one pause, the last word counts" \
+	holds several '.pauses == 1 and .batches == 1'
+check "several queries: just what is left of usbcore is on" \
+	state --expect on-if 'module usbcore' '!func usb_*'
+toggle none 'module no_such_module +p'
+check "a query that matches nothing: success, 0 matched, no pause needed" \
+	holds none '.matched == 0 and .changed == 0 and .sites == 0'
+"$hvpoke" toggle "$name" 'modul usb* +p' >/dev/null 2>"$work/bad.txt"
+check "a malformed query is refused with its word and column" \
+	grep -q 'column 1' "$work/bad.txt"
+"$hvpoke" toggle "$name" '=_' >/dev/null
+check "=_ clears all" state --expect all-off
+
+# The way out.
+guest_stop
+check "quit ends the VMM with code 0" [ $? = 0 ]
+finish
