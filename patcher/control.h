@@ -8,11 +8,11 @@
 
 /* The protocol's version and limits, as proto/control.md promises them. */
 #define HVP_CONTROL_PROTOCOL	1
-#define HVP_CONTROL_MAX_LINE	(64u * 1024)	/* bytes of a request without its newline */
-#define HVP_CONTROL_MAX_DEPTH	16		/* nested arrays and objects */
+#define HVP_CONTROL_MAX_LINE	(64u * 1024) /* bytes of a request without its newline */
+#define HVP_CONTROL_MAX_DEPTH	16	     /* nested arrays and objects */
 #define HVP_CONTROL_MAX_CLIENTS 64
-#define HVP_CONTROL_MAX_CALLS	32		/* requests in flight of one client */
-#define HVP_CONTROL_MAX_UNSENT	(1024u * 1024)	/* bytes; a client that reads less is dropped */
+#define HVP_CONTROL_MAX_CALLS	32	       /* requests in flight of one client */
+#define HVP_CONTROL_MAX_UNSENT	(1024u * 1024) /* bytes; a client that reads less is dropped */
 
 /*
  * The control protocol's server (proto/control.md): one UNIX socket, any
@@ -21,7 +21,7 @@
  * hvp_control_work() when it is readable.
  */
 struct hvp_control;
-struct hvp_call;	/* one request that waits for its reply */
+struct hvp_call; /* one request that waits for its reply */
 
 /*
  * A method gets its call and the request's params (borrowed; never NULL, an
@@ -35,7 +35,7 @@ struct hvp_method {
 	void (*handle)(void *ctx, struct hvp_call *call, struct json_object *params);
 };
 
-void hvp_call_reply(struct hvp_call *call, struct json_object *result);	/* takes result */
+void hvp_call_reply(struct hvp_call *call, struct json_object *result); /* takes result */
 /*
  * @code: a stable word for programs (proto/control.md lists them); @data may be
  * NULL, else taken.

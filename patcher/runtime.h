@@ -11,7 +11,7 @@
  * $XDG_RUNTIME_DIR/hvpoke.
  */
 #define HVP_SOCKET_SUFFIX ".sock"
-#define HVP_NAME_MAX	  63	/* bytes of a VM's name */
+#define HVP_NAME_MAX	  63 /* bytes of a VM's name */
 
 /* Letters, digits, '.', '_' and '-', neither '.' nor '-' first, at most HVP_NAME_MAX of them. */
 bool hvp_name_valid(const char *name);

@@ -11,7 +11,7 @@
  * struct hvp_service the first member of the method ctx.
  */
 struct hvp_service {
-	const char *name;		/* VM */
+	const char *name; /* VM */
 	struct hvp_guest *guest;
 	/* VMM specific parts of info and stats; add members to @object. */
 	void (*add_info)(struct hvp_service *service, struct json_object *object);
@@ -27,10 +27,10 @@ void hvp_service_stats(void *ctx, struct hvp_call *call, struct json_object *par
 void hvp_service_toggle(void *ctx, struct hvp_call *call, struct json_object *params);
 void hvp_service_idle(void *ctx, struct hvp_call *call, struct json_object *params);
 
-#define HVP_SERVICE_METHODS \
-	{ "info", hvp_service_info }, \
-	{ "stats", hvp_service_stats }, \
-	{ "toggle", hvp_service_toggle }, \
-	{ "idle", hvp_service_idle }
+#define HVP_SERVICE_METHODS                                                                       \
+	{"info", hvp_service_info}, {"stats", hvp_service_stats}, {"toggle", hvp_service_toggle}, \
+	{                                                                                         \
+		"idle", hvp_service_idle                                                          \
+	}
 
 #endif /* HVP_SERVICE_H */

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Control methods that only look: info and stats. */
+#include "service.h"
+
+#include <unistd.h>
+
+#include "service_internal.h"
+#include "text.h"
+
+/* Strings that a guest wrote are shown, but not trusted. */
+struct json_object *service_guest_string(const char *text, size_t size)
+{
+	char copy[256];
+
+	snprintf(copy, sizeof(copy), "%.*s", (int)size, text);
+	hvp_text_clean(copy);
+	return json_object_new_string(copy);
+}
+
+/* Microseconds with three decimals, not whatever a double makes of them. */
+struct json_object *service_us(uint64_t ns)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%llu.%03u", (unsigned long long)(ns / 1000),
+		 (unsigned int)(ns % 1000));
+	return json_object_new_double_s((double)ns / 1000, text);
+}
+
+void service_add_u64(struct json_object *object, const char *key, uint64_t value)
+{
+	json_object_object_add(object, key, json_object_new_uint64(value));
+}
+
+static bool no_params(struct hvp_call *call, const char *method, struct json_object *params)
+{
+	if (!json_object_object_length(params))
+		return true;
+	hvp_call_fail(call, "bad-params", NULL, "\"%s\" takes no parameters", method);
+	return false;
+}
+
+static struct json_object *agent_object(const struct hvp_agent_info *info)
+{
+	struct json_object *agent = json_object_new_object();
+
+	json_object_object_add(agent, "present", json_object_new_boolean(info->present));
+	if (!info->present)
+		return agent;
+	json_object_object_add(agent, "kernel",
+			       service_guest_string(info->kernel, sizeof(info->kernel)));
+	json_object_object_add(agent, "version",
+			       service_guest_string(info->agent, sizeof(info->agent)));
+	service_add_u64(agent, "ranges", info->nr_ranges);
+	return agent;
+}
+
+void hvp_service_info(void *ctx, struct hvp_call *call, struct json_object *params)
+{
+	struct hvp_service *service = ctx;
+	struct hvp_agent_info agent;
+	struct json_object *result;
+	bool paused;
+
+	if (!no_params(call, "info", params))
+		return;
+	paused = service->is_paused && service->is_paused(service);
+	hvp_guest_agent(service->guest, &agent);
+	result = json_object_new_object();
+	json_object_object_add(result, "name", json_object_new_string(service->name));
+	json_object_object_add(result, "protocol", json_object_new_int(HVP_CONTROL_PROTOCOL));
+	json_object_object_add(result, "pid", json_object_new_int(getpid()));
+	json_object_object_add(result, "state",
+			       json_object_new_string(paused ? "paused" : "running"));
+	if (service->add_info)
+		service->add_info(service, result);
+	json_object_object_add(result, "agent", agent_object(&agent));
+	hvp_call_reply(call, result);
+}
+
+void hvp_service_stats(void *ctx, struct hvp_call *call, struct json_object *params)
+{
+	struct hvp_service *service = ctx;
+	struct json_object *result;
+	struct hvp_stats stats;
+
+	if (!no_params(call, "stats", params))
+		return;
+	hvp_guest_stats(service->guest, &stats);
+	result = json_object_new_object();
+	service_add_u64(result, "requests", stats.requests);
+	service_add_u64(result, "batches", stats.batches);
+	service_add_u64(result, "refused", stats.refused);
+	service_add_u64(result, "sites", stats.sites);
+	service_add_u64(result, "pauses", stats.pauses);
+	json_object_object_add(result, "pause_p50_us", service_us(stats.pause_p50_ns));
+	json_object_object_add(result, "pause_p99_us", service_us(stats.pause_p99_ns));
+	json_object_object_add(result, "max_pause_us", service_us(stats.max_pause_ns));
+	json_object_object_add(result, "total_pause_us", service_us(stats.total_pause_ns));
+	json_object_object_add(result, "last_pause_us", service_us(stats.last_pause_ns));
+	json_object_object_add(result, "last_kick_us", service_us(stats.last_kick_ns));
+	json_object_object_add(result, "last_apply_us", service_us(stats.last_apply_ns));
+	json_object_object_add(result, "last_wake_us", service_us(stats.last_wake_ns));
+	json_object_object_add(result, "last_status",
+			       json_object_new_string(hvpoke_status_text(stats.last_status)));
+	if (service->add_stats)
+		service->add_stats(service, result);
+	hvp_call_reply(call, result);
+}
