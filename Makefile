@@ -46,6 +46,9 @@ all: deps-build
 
 .PHONY: programs
 programs: $(programs)
+# The oracle of the Linux tests: libc and <elf.h> only, nothing of ours.
+$(B)/tests/linux/sites: $(B)/tests/linux/sites.o
+	$(CC) $(CFLAGS) -o $@ $^
 unit-tests: $(unit_bins)
 kvm-tests: $(kvm_bins)
 bench-bins: $(bench_bins)

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * hvpoke_busy - load for a small test guest, built in.
+ *
+ *   hvpoke_busy.spin=1  one user-mode task on each CPU that never stops
+ *   hvpoke_busy.tick=1  a pr_debug() once a second, to see a site at work
+ *
+ * It is a driver since a program in such a guest can do nothing: where KVM's
+ * back end emulates the guest's kernel mode, system calls do not work.
+ */
+#include <linux/cpumask.h>
+#include <linux/init.h>
+#include <linux/kernel.h>
+#include <linux/moduleparam.h>
+#include <linux/pid.h>
+#include <linux/sched.h>
+#include <linux/sched/task.h>
+#include <linux/umh.h>
+#include <linux/workqueue.h>
+
+static bool spin;
+module_param(spin, bool, 0444);
+MODULE_PARM_DESC(spin, "keep every CPU busy in user mode");
+
+static bool tick;
+module_param(tick, bool, 0444);
+MODULE_PARM_DESC(tick, "print a debug message once a second");
+
+static void busy_start(struct work_struct *work);
+static DECLARE_DELAYED_WORK(busy_start_work, busy_start);
+static void busy_tick(struct work_struct *work);
+static DECLARE_DELAYED_WORK(busy_tick_work, busy_tick);
+
+/*
+ * The spinners are as nice as can be, so that whatever the kernel has to do
+ * (the agent's requests) gets nearly all of a CPU that it shares with one.
+ */
+static void busy_place(struct task_struct *task, unsigned int cpu)
+{
+	set_user_nice(task, MAX_NICE);
+	if (set_cpus_allowed_ptr(task, cpumask_of(cpu)))
+		pr_warn("hvpoke_busy: cannot bind a task to CPU %u\n", cpu);
+}
+
+/* Runs in the new process, before it becomes the spinner. */
+static int busy_child(struct subprocess_info *info, struct cred *new)
+{
+	busy_place(current, (unsigned long)info->data);
+	return 0;
+}
+
+static int busy_spin_on(unsigned int cpu)
+{
+	static char path[] = "/init";
+	static char *argv[] = {path, NULL};
+	static char *envp[] = {NULL};
+	struct subprocess_info *info;
+
+	info = call_usermodehelper_setup(path, argv, envp, GFP_KERNEL, busy_child, NULL,
+					 (void *)(unsigned long)cpu);
+	if (!info)
+		return -ENOMEM;
+	return call_usermodehelper_exec(info, UMH_WAIT_EXEC);
+}
+
+static void busy_start(struct work_struct *work)
+{
+	struct task_struct *init;
+	unsigned int cpu, first = cpumask_first(cpu_online_mask);
+	int error;
+
+	/* PID 1 spins as well, but not before the boot is over. */
+	if (system_state < SYSTEM_RUNNING) {
+		schedule_delayed_work(&busy_start_work, HZ / 10);
+		return;
+	}
+
+	init = get_pid_task(find_vpid(1), PIDTYPE_PID);
+	if (init) {
+		busy_place(init, first);
+		put_task_struct(init);
+	}
+	for_each_online_cpu (cpu) {
+		if (cpu == first)
+			continue;
+		error = busy_spin_on(cpu);
+		if (error)
+			pr_warn("hvpoke_busy: no spinner on CPU %u: error %d\n", cpu, error);
+	}
+	pr_info("hvpoke_busy: %u CPUs busy\n", num_online_cpus());
+}
+
+static void busy_tick(struct work_struct *work)
+{
+	static unsigned long ticks;
+
+	pr_debug("hvpoke_busy: tick %lu\n", ++ticks);
+	schedule_delayed_work(&busy_tick_work, HZ);
+}
+
+static int __init busy_init(void)
+{
+	if (spin)
+		schedule_delayed_work(&busy_start_work, HZ / 10);
+	if (tick)
+		schedule_delayed_work(&busy_tick_work, HZ);
+	return 0;
+}
+late_initcall(busy_init);
