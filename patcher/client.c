@@ -298,9 +298,11 @@ int hvp_client_answer(struct hvp_client *client, int64_t id, int timeout_ms,
 			break;
 		json_object_put(message);
 	}
-	if (json_object_object_get_ex(message, "error", &body))
+	if (json_object_object_get_ex(message, "error", &body) &&
+	    json_object_is_type(body, json_type_object))
 		*error = json_object_get(body);
-	else if (json_object_object_get_ex(message, "result", &body))
+	else if (json_object_object_get_ex(message, "result", &body) &&
+		 json_object_is_type(body, json_type_object))
 		*result = json_object_get(body);
 	json_object_put(message);
 	return *error || *result ? 0 : -EPROTO;

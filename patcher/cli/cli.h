@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef HVPOKE_CLI_H
+#define HVPOKE_CLI_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <json-c/json.h>
+
+#include "client.h"
+
+/*
+ * hvpoke(1). main.c picks the subcommand, each of which is a file of its name:
+ * list, info, toggle, idle, stats, pause, resume, quit, help. They share
+ *
+ *   options.c	the command line
+ *   vm.c	from a VM's name to a connection, and one request over it
+ *   report.c	errors, in words or in JSON
+ *   table.c	results, in words or in JSON
+ *   caret.c	where in a query the error is
+ */
+
+/* Exit codes; hvpoke(1) promises them. */
+enum {
+	DONE = 0,
+	FAILED = 1,	 /* the request was understood and not done */
+	USAGE = 2,	 /* the command line or the query is wrong */
+	UNREACHABLE = 3, /* no such VM, or it cannot be talked to */
+	TIMED_OUT = 4,	 /* the guest did not answer in time */
+};
+
+struct options {
+	const struct command *command;
+	bool json;
+	bool native;
+	bool help;
+	unsigned int timeout_ms; /* 0: the command's own */
+	int nr_args;
+	const char *args[2];
+};
+
+#define TAKES_NATIVE  (1u << 0)
+#define TAKES_TIMEOUT (1u << 1)
+
+struct command {
+	const char *name;
+	const char *synopsis; /* what follows the name */
+	const char *summary;
+	unsigned int takes;
+	int nr_args;
+	int (*run)(const struct options *options);
+};
+
+/* Ends with a NULL name. */
+extern const struct command commands[];
+
+int cmd_list(const struct options *options);
+int cmd_info(const struct options *options);
+int cmd_toggle(const struct options *options);
+int cmd_idle(const struct options *options);
+int cmd_stats(const struct options *options);
+int cmd_pause(const struct options *options);
+int cmd_resume(const struct options *options);
+int cmd_quit(const struct options *options);
+int cmd_help(const struct options *options);
+
+/* options.c: what stands after the command's name. DONE or USAGE (reported). */
+int options_parse(struct options *options, int argc, char **argv);
+void usage(FILE *to, const struct command *command);
+
+/*
+ * report.c: say what went wrong, with --json also as {"error":...} on stdout.
+ * @data is taken and may be NULL. Returns @exit_code.
+ */
+int report(const struct options *options, int exit_code, const char *code, struct json_object *data,
+	   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* The error object of a reply; taken. Returns the exit code for it. */
+int report_reply(const struct options *options, struct json_object *error);
+
+/* table.c */
+struct row {
+	char *cells[8]; /* from malloc() */
+};
+void print_json(struct json_object *object);
+/* Members as "label  value" lines, units by the names' endings. */
+void print_object(struct json_object *object);
+void print_rows(const char *const *titles, int nr_columns, const struct row *rows, int nr_rows);
+/* A value as people read it, from malloc(): "12.345 us", "256 MiB", "yes", "-". */
+char *value_text(const char *key, struct json_object *value);
+
+/* vm.c */
+#define REQUEST_MS 1500 /* for a request that the server answers by itself */
+/* Does @name say where, rather than which? Then it is a path. */
+bool vm_is_path(const char *name);
+/* The names of all sockets in the runtime directory, sorted. Their number, or a negative errno. */
+int vm_names(char ***names);
+void vm_names_free(char **names, int nr);
+/* Connect to VM @name. DONE, or the exit code (reported). */
+int vm_connect(const struct options *options, const char *name, struct hvp_client **client);
+/*
+ * Connect, call, disconnect. @progress: say on a terminal that it takes time.
+ * DONE with *@result (caller puts it), or the exit code (reported). Takes @params.
+ */
+int vm_call(const struct options *options, const char *name, const char *method,
+	    struct json_object *params, unsigned int timeout_ms, bool progress,
+	    struct json_object **result);
+/* A method without parameters whose result is shown as it is. */
+int vm_show(const struct options *options, const char *method);
+
+/* caret.c: the line of @text around @column (1-based, in bytes), and a mark under it. */
+void print_caret(FILE *to, const char *text, size_t column, const char *word);
+
+#endif /* HVPOKE_CLI_H */

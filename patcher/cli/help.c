@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* hvpoke help [COMMAND] */
+#include <string.h>
+
+#include "cli.h"
+
+int cmd_help(const struct options *options)
+{
+	const struct command *command;
+
+	if (options->nr_args) {
+		for (command = commands; command->name; command++) {
+			if (!strcmp(command->name, options->args[0])) {
+				usage(stdout, command);
+				return DONE;
+			}
+		}
+		return report(options, USAGE, "usage", NULL, "there is no command \"%s\"",
+			      options->args[0]);
+	}
+	puts("usage: hvpoke COMMAND [OPTION...] [VM [ARGUMENT]]\n");
+	for (command = commands; command->name; command++)
+		printf("  %-7s %-43s %s\n", command->name, command->synopsis, command->summary);
+	puts("\nVM is a name from \"hvpoke list\", or the path of a control socket.\n"
+	     "--json prints results and errors as JSON; --version says which hvpoke this is.\n"
+	     "hvpoke(1) explains queries and exit codes.");
+	return DONE;
+}

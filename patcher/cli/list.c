@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* hvpoke list */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "runtime.h"
+
+#define EACH_MS 500 /* for one VM to greet, and again to answer */
+
+/* What one VM says of itself, or why it says nothing. */
+static struct json_object *ask(const char *path, const char **state)
+{
+	struct json_object *result = NULL, *error = NULL;
+	struct hvp_client *client;
+	int err = hvp_client_connect(&client, path, EACH_MS);
+
+	*state = err == -ECONNREFUSED || err == -ENOENT ? "dead" : "unreachable";
+	if (err)
+		return NULL;
+	hvp_client_call(client, "info", NULL, EACH_MS, &result, &error);
+	hvp_client_close(client);
+	json_object_put(error);
+	return result;
+}
+
+static struct json_object *describe(const char *name)
+{
+	struct json_object *vm;
+	char path[PATH_MAX];
+	const char *state;
+
+	if (hvp_runtime_socket(path, sizeof(path), name))
+		return NULL;
+	vm = ask(path, &state);
+	if (!vm) {
+		vm = json_object_new_object();
+		json_object_object_add(vm, "state", json_object_new_string(state));
+	}
+	/* The name by which it is reached, whatever it calls itself. */
+	json_object_object_add(vm, "name", json_object_new_string(name));
+	json_object_object_add(vm, "socket", json_object_new_string(path));
+	return vm;
+}
+
+static char *cell(struct json_object *object, const char *key)
+{
+	return value_text(key, json_object_object_get(object, key));
+}
+
+static void print_table(struct json_object *vms)
+{
+	static const char *const titles[] = {"NAME",   "STATE", "PID",	 "VCPUS",
+					     "MEMORY", "AGENT", "KERNEL"};
+	size_t nr = json_object_array_length(vms), i, column;
+	struct row *rows = calloc(nr, sizeof(*rows));
+
+	for (i = 0; i < nr && rows; i++) {
+		struct json_object *vm = json_object_array_get_idx(vms, i);
+		struct json_object *agent = json_object_object_get(vm, "agent");
+
+		rows[i].cells[0] = cell(vm, "name");
+		rows[i].cells[1] = cell(vm, "state");
+		rows[i].cells[2] = cell(vm, "pid");
+		rows[i].cells[3] = cell(vm, "vcpus");
+		rows[i].cells[4] = cell(vm, "memory_bytes");
+		rows[i].cells[5] = cell(agent, "version");
+		rows[i].cells[6] = cell(agent, "kernel");
+	}
+	if (rows)
+		print_rows(titles, sizeof(titles) / sizeof(titles[0]), rows, (int)nr);
+	for (i = 0; i < nr && rows; i++)
+		for (column = 0; column < sizeof(titles) / sizeof(titles[0]); column++)
+			free(rows[i].cells[column]);
+	free(rows);
+}
+
+static int report_directory(const struct options *options, int err)
+{
+	if (err == -ENOENT)
+		return report(options, UNREACHABLE, "unreachable", NULL,
+			      "no runtime directory: neither HVPOKE_RUNTIME_DIR nor "
+			      "XDG_RUNTIME_DIR is set");
+	return report(options, UNREACHABLE, "unreachable", NULL,
+		      "cannot read the runtime directory: %s", strerror(-err));
+}
+
+int cmd_list(const struct options *options)
+{
+	struct json_object *vms;
+	char **names;
+	int nr = vm_names(&names), i;
+
+	if (nr < 0)
+		return report_directory(options, nr);
+	vms = json_object_new_array();
+	for (i = 0; i < nr; i++)
+		json_object_array_add(vms, describe(names[i]));
+	vm_names_free(names, nr);
+	if (options->json)
+		print_json(vms);
+	else if (nr)
+		print_table(vms);
+	else
+		fputs("no VM is running\n", stderr);
+	json_object_put(vms);
+	return DONE;
+}
