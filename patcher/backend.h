@@ -22,7 +22,8 @@ struct hvp_backend {
 	 * The only way from a guest address to a host pointer. Returns NULL
 	 * unless all of [@addr, @addr + @len) is RAM of the guest, contiguous
 	 * in the host too. Never blocks, callable from any thread, also while
-	 * vCPUs run. The pointer is good for the VM's life.
+	 * vCPUs run. The pointer is good for the VM's life, and page aligned if
+	 * @addr is.
 	 */
 	void *(*translate)(void *ctx, gpa_t addr, uint64_t len);
 	/*

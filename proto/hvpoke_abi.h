@@ -74,7 +74,7 @@
 	X(BAD_HEADER,    4, "a reserved field is not zero or a count is out of range") \
 	X(BAD_LENGTH,    5, "a site's length is neither 2 nor 5 bytes") \
 	X(BAD_OPCODE,    6, "a site's old or new bytes are not a whole NOP, JMP or CALL") \
-	X(BAD_STRADDLE,  7, "a site's second page is missing, not page aligned, or not needed") \
+	X(BAD_STRADDLE,  7, "a site's second page is missing, not needed, or not the one that follows") \
 	X(UNSORTED,      8, "the sites are not sorted by address") \
 	X(OVERLAP,       9, "a site overlaps the one before it") \
 	X(NOT_TEXT,     10, "a site lies outside of the registered text ranges") \
@@ -85,7 +85,8 @@
 	X(BAD_REQUEST,  15, "the completed host request is not the one in progress") \
 	X(TOO_LARGE,    16, "the batch has more sites than this host accepts") \
 	X(PAUSE_FAILED, 17, "the host could not stop every vCPU in time") \
-	X(HOST_ERROR,   18, "the host failed; its log says why")
+	X(HOST_ERROR,   18, "the host failed; its log says why") \
+	X(NO_MEMORY,    19, "the guest has no memory to collect the sites")
 
 enum hvpoke_status {
 #define HVPOKE_STATUS_ENUM(name, value, text) HVPOKE_##name = value,
