@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The one way of a batch: copy, check, touch, pause, verify, write, resume.
+ *
+ * Why the guest's CPUs see whole instructions, old or new (SDM volume 3,
+ * "Handling Self- and Cross-Modifying Code"):
+ *
+ * - Nothing is written before pause() has returned. By then every vCPU has left
+ *   guest mode at an instruction boundary. A site is one instruction before and
+ *   after, so no vCPU stands inside of one, and no return address or saved RIP
+ *   of the guest points there.
+ * - What those vCPUs stored before they stopped (their own INT3 patching,
+ *   say) happened before pause() returned, by the lock or atomic that the back
+ *   end waits on. So verify sees it, and a guest in the middle of its own
+ *   patching fails the batch instead of being overwritten (CASES 9).
+ * - The writes happen before resume() lets go of the first vCPU, by the same
+ *   means. x86 has coherent instruction caches; what the manual asks for beyond
+ *   that is a serializing operation on the executing CPU between the write and
+ *   the first fetch. No guest instruction is in flight on a CPU that is outside
+ *   of guest mode, and the way back through KVM_RUN reloads control registers and
+ *   MSRs. The vCPU that rang the doorbell is in the same position: its OUT
+ *   retires on that way back.
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "batch.h"
+#include "check.h"
+#include "list.h"
+#include "poke.h"
+#include "touch.h"
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+static enum hvpoke_status pause_status(int err)
+{
+	switch (err) {
+	case -EBUSY: return HVPOKE_BUSY;
+	case -ETIMEDOUT: return HVPOKE_PAUSE_FAILED;
+	default: hvp_host_error("cannot pause the guest", -err); return HVPOKE_HOST_ERROR;
+	}
+}
+
+static enum hvpoke_status apply(struct hvp_guest *guest, uint32_t nr,
+				struct hvp_batch_result *result)
+{
+	const union hvp_slot *slot = guest->arena.slot;
+	uint64_t start, stopped, applied;
+	uint32_t bad;
+	int err;
+
+	start = now_ns();
+	err = guest->backend->pause(guest->ctx, &result->times);
+	if (err)
+		return pause_status(err);
+	stopped = now_ns();
+	bad = hvp_poke_verify(slot, nr);
+	if (bad == nr)
+		hvp_poke_write(slot, nr);
+	applied = now_ns();
+	guest->backend->resume(guest->ctx, &result->times);
+	result->pause_ns = now_ns() - start;
+	result->apply_ns = applied - stopped;
+	result->paused = true;
+	if (bad < nr) {
+		result->bad_index = bad;
+		return HVPOKE_MISMATCH;
+	}
+	result->written = nr;
+	return HVPOKE_OK;
+}
+
+/* All that can fail or take long, outside of the pause. */
+static enum hvpoke_status prepare(struct hvp_guest *guest, const struct hvpoke_batch *batch,
+				  uint32_t *bad_index)
+{
+	uint32_t nr = batch->nr_entries;
+	enum hvpoke_status status;
+	int err;
+
+	err = hvp_arena_reserve(&guest->arena, nr);
+	if (err) {
+		hvp_host_error("no memory for the copy of a batch", -err);
+		return HVPOKE_HOST_ERROR;
+	}
+	status = hvp_list_copy(guest->backend, guest->ctx, gpa(batch->entries_gpa), nr,
+			       guest->arena.slot, bad_index);
+	if (status == HVPOKE_OK)
+		status = hvp_check(guest, guest->arena.slot, nr, bad_index);
+	if (status != HVPOKE_OK)
+		return status;
+	err = hvp_touch(guest, guest->arena.slot, nr);
+	if (err) {
+		hvp_host_error("cannot write to the guest's text", -err);
+		return HVPOKE_HOST_ERROR;
+	}
+	return hvp_poke_prepare(guest, guest->arena.slot, nr, bad_index) ? HVPOKE_OK
+									 : HVPOKE_BAD_GPA;
+}
+
+static bool agent_present(struct hvp_guest *guest)
+{
+	bool present;
+
+	pthread_mutex_lock(&guest->lock);
+	present = guest->agent.present;
+	pthread_mutex_unlock(&guest->lock);
+	return present;
+}
+
+static enum hvpoke_status run(struct hvp_guest *guest, const struct hvpoke_batch *batch,
+			      struct hvp_batch_result *result)
+{
+	enum hvpoke_status status = HVPOKE_OK;
+
+	if (batch->flags)
+		return HVPOKE_BAD_HEADER;
+	if (batch->nr_entries > HVPOKE_MAX_SITES)
+		return HVPOKE_TOO_LARGE;
+	if (!agent_present(guest))
+		return HVPOKE_NOT_HELLO;
+	if (batch->nr_entries)
+		status = prepare(guest, batch, &result->bad_index);
+	if (status == HVPOKE_OK)
+		status = apply(guest, batch->nr_entries, result);
+	hvp_arena_trim(&guest->arena);
+	return status;
+}
+
+void hvp_batch(struct hvp_guest *guest, const struct hvpoke_batch *batch,
+	       struct hvp_batch_result *result)
+{
+	*result = (struct hvp_batch_result){.bad_index = HVPOKE_NO_INDEX};
+	if (pthread_mutex_trylock(&guest->owner)) {
+		result->status = HVPOKE_BUSY;
+	} else {
+		result->status = run(guest, batch, result);
+		pthread_mutex_unlock(&guest->owner);
+	}
+	pthread_mutex_lock(&guest->lock);
+	hvp_counters_add(&guest->counters, result);
+	pthread_mutex_unlock(&guest->lock);
+}
