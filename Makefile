@@ -29,6 +29,7 @@ patcher_srcs := $(wildcard patcher/*.c)
 cli_srcs := $(wildcard patcher/cli/*.c)
 vmm_srcs := $(filter-out vmm/main.c,$(wildcard vmm/*.c))
 unit_srcs := $(wildcard tests/unit/test_*.c)
+unit_lib_srcs := $(filter-out $(unit_srcs),$(wildcard tests/unit/*.c))
 kvm_srcs := $(wildcard tests/kvm/test_*.c)
 kvm_lib_srcs := $(filter-out $(kvm_srcs),$(wildcard tests/kvm/*.c))
 bench_srcs := $(wildcard tests/bench/*.c)
@@ -57,6 +58,7 @@ bench-bins: $(bench_bins)
 $(B)/libhvpoke.a: $(call objs,$(patcher_srcs))
 $(B)/libhvvmm.a: $(call objs,$(vmm_srcs))
 $(B)/libguest.a: $(call objs,$(kvm_lib_srcs))
+$(B)/libunit.a: $(call objs,$(unit_lib_srcs))
 %.a:
 	@rm -f $@
 	$(AR) rcs $@ $^
@@ -66,7 +68,7 @@ $(B)/hvpoke: $(call objs,$(cli_srcs)) $(B)/libhvpoke.a
 $(B)/hvpoke-vmm: $(B)/vmm/main.o $(B)/libhvvmm.a $(B)/libhvpoke.a
 	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
 
-$(unit_bins): $(B)/%: $(B)/%.o $(B)/libhvvmm.a $(B)/libhvpoke.a
+$(unit_bins): $(B)/%: $(B)/%.o $(B)/libunit.a $(B)/libhvvmm.a $(B)/libhvpoke.a
 	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 $(kvm_bins): $(B)/%: $(B)/%.o $(B)/libguest.a $(B)/libhvvmm.a $(B)/libhvpoke.a
 	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
