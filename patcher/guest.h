@@ -88,4 +88,7 @@ bool hvp_guest_cancel(struct hvp_guest *guest, uint64_t id);
 void hvp_guest_stats(struct hvp_guest *guest, struct hvp_stats *stats);
 void hvp_guest_agent(struct hvp_guest *guest, struct hvp_agent_info *info);
 
+/* Whether the kernel address @gva lies in the text that the agent registered. */
+bool hvp_guest_is_text_gva(struct hvp_guest *guest, uint64_t gva);
+
 #endif /* HVP_GUEST_H */

@@ -39,7 +39,7 @@ struct pause_cpu {
 	atomic_int state;	 /* enum vcpu_state */
 	atomic_int tid;		 /* kernel thread id, valid from VCPU_VMM on */
 	uint8_t *immediate_exit; /* kvm_run's: not 0 makes KVM_RUN return at once */
-	bool stood_still;	 /* own thread only: was RINGING since last cleared */
+	bool stood_still;	 /* own thread's: was RINGING; the run loop clears it */
 };
 
 /* The gate's bits. A vCPU enters the guest only while all are 0. */
@@ -52,7 +52,7 @@ struct pause {
 	atomic_uint sleepers;		/* threads that sleep, or are about to, on the gate */
 	atomic_uint running;		/* futex: vCPUs that are not in a still state */
 	atomic_bool coordinator_sleeps; /* the one that set PAUSE_STOP sleeps on running */
-	atomic_bool operator_holds;	/* paused by pause_begin(.., NULL, ..) */
+	pid_t pid;			/* of the process */
 	unsigned int nr_cpus;
 	struct pause_cpu **cpus; /* borrowed */
 	bool may_spin;		 /* as many cores as vCPUs */
@@ -67,10 +67,10 @@ void pause_init(struct pause *pause, struct pause_cpu **cpus, unsigned int nr_cp
 /*
  * Stop every vCPU. @self is the calling thread's own vCPU, which counts as
  * stopped (and, if another pause is going on, waits for its turn as a stopped
- * one); NULL for an operator, who goes before any vCPU that waits.
- * Returns 0; -ETIMEDOUT (a vCPU did not stop in time: all run again);
- * -ECANCELED (the VM ends); an operator also -EBUSY (another operator is
- * ahead). pause_end() takes the same @self. @times may be NULL.
+ * one); NULL for an operator, who goes before any vCPU that waits. Operators
+ * come one at a time. Returns 0, -ETIMEDOUT (a vCPU did not stop in time: all
+ * run again) or -ECANCELED (the VM ends). pause_end() takes the same @self.
+ * @times may be NULL.
  */
 int pause_begin(struct pause *pause, struct pause_cpu *self, struct hvp_pause_times *times);
 void pause_end(struct pause *pause, struct pause_cpu *self, struct hvp_pause_times *times);

@@ -29,14 +29,17 @@ struct vcpu {
 };
 
 /*
- * Make vCPU @id, with its CPUID (cpuid.h). Prints what failed; 0 or a negative
- * errno. vm_create() does this for all of them.
+ * Make vCPU @id of @vm->nr_vcpus; @cpuid (cpuid.h) becomes its own and is the
+ * caller's again afterwards. 0 or a negative errno. vm_create() does this for
+ * all of them.
  */
-int vcpu_create(struct vcpu **vcpu, struct vm *vm, unsigned int id);
+int vcpu_create(struct vcpu **vcpu, struct vm *vm, unsigned int id, struct kvm_cpuid2 *cpuid);
 void vcpu_destroy(struct vcpu *vcpu);
 
 /* Start the thread. 0 or a negative errno. */
 int vcpu_start(struct vcpu *vcpu);
+/* Wait for the thread to end. */
+void vcpu_join(struct vcpu *vcpu);
 
 /*
  * Registers. Before the vCPU starts, on its own thread, or while the VM is

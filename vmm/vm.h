@@ -2,6 +2,7 @@
 #ifndef VMM_VM_H
 #define VMM_VM_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,11 +38,13 @@ struct vm {
 	struct pause pause;	       /* pause.h: stopping all vCPUs */
 	struct hvp_guest *guest;       /* the doorbell's other end */
 	atomic_int exit;	       /* enum vm_exit */
-	int exit_event;		       /* eventfd: becomes readable when exit is set */
-	atomic_ulong int3_patch;       /* INT3 exits that were text patching's */
-	atomic_ulong int3_other;       /* INT3 exits of the agent's probes and others */
-	atomic_ulong fwaits;	       /* fwait stepped over */
-	bool count_int3;	       /* set before vm_start(): count INT3 on VMX/SVM too */
+	pthread_mutex_t operator_lock; /* operators pause and resume one at a time */
+	atomic_bool operator_paused;
+	int exit_event;		 /* eventfd: becomes readable when exit is set */
+	atomic_ulong int3_patch; /* INT3 exits that were text patching's */
+	atomic_ulong int3_other; /* INT3 exits of the agent's probes and others */
+	atomic_ulong fwaits;	 /* fwait stepped over */
+	bool count_int3;	 /* set before vm_start(): count INT3 on VMX/SVM too */
 };
 
 /*
