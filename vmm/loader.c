@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * loader.c - open a kernel or an initrd, tell kernels apart, read into guest
+ * memory.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "layout.h"
+#include "loader.h"
+
+/* The boot sector's end: 0xAA55, the jump, and "HdrS". */
+#define BZIMAGE_MAGIC_OFFSET 0x202
+#define BZIMAGE_MAGIC	     "HdrS"
+
+int loader_open(struct loader_file *file, const char *path, struct message *message)
+{
+	struct stat st;
+
+	/* O_NONBLOCK: a FIFO must give its error, not wait for a writer. */
+	*file = (struct loader_file){
+		.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK),
+		.path = path,
+	};
+	if (file->fd < 0)
+		return message_set(message, -errno, "cannot open %s: %s", path, strerror(errno));
+	if (fstat(file->fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		loader_close(file);
+		return message_set(message, -EINVAL, "%s is not a regular file", path);
+	}
+	file->size = (uint64_t)st.st_size;
+	return 0;
+}
+
+void loader_close(struct loader_file *file)
+{
+	close(file->fd);
+	file->fd = -1;
+}
+
+int loader_read(const struct loader_file *file, void *buf, uint64_t len, uint64_t offset,
+		struct message *message)
+{
+	uint8_t *at = buf;
+
+	while (len > 0) {
+		ssize_t got = pread(file->fd, at, len, (off_t)offset);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return message_set(message, -errno, "cannot read %s: %s", file->path,
+					   strerror(errno));
+		if (got == 0)
+			return message_set(message, -EINVAL,
+					   "%s ends early: %llu more bytes were expected at offset "
+					   "%llu",
+					   file->path, (unsigned long long)len,
+					   (unsigned long long)offset);
+		at += got;
+		len -= (uint64_t)got;
+		offset += (uint64_t)got;
+	}
+	return 0;
+}
+
+void *loader_room(const struct memory *memory, uint64_t addr, uint64_t len)
+{
+	if (addr < LAYOUT_KERNEL_MIN || addr >= memory->low)
+		return NULL;
+	return memory_at(memory, gpa(addr), len);
+}
+
+static bool has_magic(const uint8_t *head, size_t len, size_t offset, const char *magic)
+{
+	return len >= offset + strlen(magic) && !memcmp(head + offset, magic, strlen(magic));
+}
+
+int loader_load(struct memory *memory, const char *path, struct kernel_image *image,
+		struct message *message)
+{
+	uint8_t head[BZIMAGE_MAGIC_OFFSET + sizeof(BZIMAGE_MAGIC)] = {};
+	struct loader_file file;
+	size_t len;
+	int err;
+
+	err = loader_open(&file, path, message);
+	if (err)
+		return err;
+	len = file.size < sizeof(head) ? file.size : sizeof(head);
+	err = loader_read(&file, head, len, 0, message);
+	if (err)
+		goto out;
+
+	if (has_magic(head, len, 0, ELFMAG))
+		err = loader_elf(memory, &file, image, message);
+	else if (has_magic(head, len, BZIMAGE_MAGIC_OFFSET, BZIMAGE_MAGIC))
+		err = loader_bzimage(memory, &file, image, message);
+	else
+		err = message_set(message, -ENOEXEC,
+				  "%s is no kernel: expected an ELF vmlinux or a bzImage, found "
+				  "neither magic in its first %zu bytes",
+				  path, len);
+out:
+	loader_close(&file);
+	return err;
+}
+
+int loader_initrd(struct memory *memory, const char *path, const struct kernel_image *image,
+		  uint32_t *addr, uint32_t *size, struct message *message)
+{
+	struct loader_file file;
+	uint64_t top, at = 0;
+	int err;
+
+	err = loader_open(&file, path, message);
+	if (err)
+		return err;
+	/* All of memory->low is below 4 GiB, so the sums below fit. */
+	top = memory->low;
+	if (image->initrd_max < top)
+		top = image->initrd_max + 1;
+	if (file.size < top)
+		at = (top - file.size) & ~0xfffull;
+	if (file.size == 0)
+		err = message_set(message, -EINVAL, "%s is empty", path);
+	else if (at < image->end)
+		err = message_set(message, -ENOSPC,
+				  "%s (%llu bytes) does not fit between the kernel's end at 0x%llx "
+				  "and 0x%llx: give the VM more memory",
+				  path, (unsigned long long)file.size,
+				  (unsigned long long)image->end, (unsigned long long)top);
+	else
+		err = loader_read(&file, memory_at(memory, gpa(at), file.size), file.size, 0,
+				  message);
+	if (!err) {
+		*addr = (uint32_t)at;
+		*size = (uint32_t)file.size;
+	}
+	loader_close(&file);
+	return err;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef VMM_LOADER_H
+#define VMM_LOADER_H
+
+#include <stdint.h>
+#include <asm/bootparam.h>
+
+#include "memory.h"
+#include "message.h"
+
+/*
+ * Kernels are entered by the 64-bit boot protocol of
+ * Documentation/arch/x86/boot.rst: long mode, identity mapping, RSI = zero
+ * page. A loader reads straight into guest memory, which is zero when it
+ * starts, so that nothing is copied or cleared twice.
+ */
+struct kernel_image {
+	uint64_t entry;			/* GPA of the 64-bit entry */
+	uint64_t end;			/* GPA behind what the kernel needs before it maps memory */
+	uint64_t initrd_max;		/* GPA of the last byte that an initrd may have */
+	uint32_t cmdline_max;		/* bytes, without the NUL */
+	struct setup_header header;	/* as the zero page is to hold it */
+};
+
+/*
+ * Load the kernel in @path, an ELF vmlinux or a bzImage. Nothing in the file
+ * is trusted. Returns 0, or a negative errno with @message set.
+ */
+int loader_load(struct memory *memory, const char *path, struct kernel_image *image,
+		struct message *message);
+
+/*
+ * Load @path as high below 4 GiB's hole as @image allows, page aligned.
+ * Returns 0 with @addr and @size set, or a negative errno with @message set.
+ */
+int loader_initrd(struct memory *memory, const char *path, const struct kernel_image *image,
+		  uint32_t *addr, uint32_t *size, struct message *message);
+
+/* A file that is being loaded. */
+struct loader_file {
+	int fd;
+	const char *path;
+	uint64_t size;
+};
+
+int loader_open(struct loader_file *file, const char *path, struct message *message);
+void loader_close(struct loader_file *file);
+/* Read exactly @len bytes from @offset; a shorter file is an error. */
+int loader_read(const struct loader_file *file, void *buf, uint64_t len, uint64_t offset,
+		struct message *message);
+
+/*
+ * Where a kernel may go: above the first MiB, below the hole. NULL unless all
+ * of the range is there; longmode.h maps that part of memory.
+ */
+void *loader_room(const struct memory *memory, uint64_t addr, uint64_t len);
+
+/* The two formats. @file begins with the format's magic. */
+int loader_elf(struct memory *memory, const struct loader_file *file, struct kernel_image *image,
+	       struct message *message);
+int loader_bzimage(struct memory *memory, const struct loader_file *file,
+		   struct kernel_image *image, struct message *message);
+
+#endif /* VMM_LOADER_H */

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* vm_control.c - the VM's control socket and its methods. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "runtime.h"
+#include "vm_control.h"
+
+static void add_u64(struct json_object *object, const char *key, uint64_t value)
+{
+	json_object_object_add(object, key, json_object_new_uint64(value));
+}
+
+static struct vm *vm_of(struct hvp_service *service)
+{
+	return &((struct vm_control *)service)->machine->vm;
+}
+
+static void add_info(struct hvp_service *service, struct json_object *object)
+{
+	struct vm_control *control = (struct vm_control *)service;
+
+	json_object_object_add(object, "kvm_backend", json_object_new_string(kvm_backend()));
+	add_u64(object, "vcpus", vm_of(service)->nr_vcpus);
+	add_u64(object, "memory", vm_of(service)->memory.size);
+	json_object_object_add(object, "kernel_file",
+			       json_object_new_string(control->config->kernel));
+	if (control->console->pty >= 0)
+		json_object_object_add(object, "serial_pty",
+				       json_object_new_string(control->console->pty_path));
+}
+
+static void add_stats(struct hvp_service *service, struct json_object *object)
+{
+	struct vm_control *control = (struct vm_control *)service;
+	struct vm *vm = vm_of(service);
+
+	add_u64(object, "int3_patch", atomic_load(&vm->int3_patch));
+	add_u64(object, "int3_other", atomic_load(&vm->int3_other));
+	json_object_object_add(object, "int3_counted",
+			       json_object_new_boolean(vm->count_int3 ||
+						       !strcmp(kvm_backend(), "pvm")));
+	add_u64(object, "fwaits", atomic_load(&vm->fwaits));
+	add_u64(object, "serial_lost", ns8250_lost(&control->machine->uart));
+	add_u64(object, "reboots", control->nr_reboots);
+	add_u64(object, "start_cpu_us", control->start_cpu_us);
+}
+
+static uint64_t int3_hits(struct hvp_service *service)
+{
+	return atomic_load(&vm_of(service)->int3_patch);
+}
+
+static bool is_paused(struct hvp_service *service)
+{
+	return vm_is_paused(vm_of(service));
+}
+
+static bool no_params(struct hvp_call *call, struct json_object *params)
+{
+	if (json_object_object_length(params) == 0)
+		return true;
+	hvp_call_fail(call, "bad-params", NULL, "this method takes no parameters");
+	return false;
+}
+
+static void reply_state(struct hvp_call *call, const char *state)
+{
+	struct json_object *result = json_object_new_object();
+
+	json_object_object_add(result, "state", json_object_new_string(state));
+	hvp_call_reply(call, result);
+}
+
+static void handle_pause(void *ctx, struct hvp_call *call, struct json_object *params)
+{
+	int err;
+
+	if (!no_params(call, params))
+		return;
+	err = vm_pause(vm_of(ctx));
+	if (!err)
+		reply_state(call, "paused");
+	else if (err == -EALREADY)
+		hvp_call_fail(call, "paused", NULL, "the VM is paused already");
+	else if (err == -ECANCELED)
+		hvp_call_fail(call, "ending", NULL, "the VM is about to end");
+	else
+		hvp_call_fail(call, "timeout", NULL,
+			      "a vCPU did not stop in time; the VM runs on (%s)", strerror(-err));
+}
+
+static void handle_resume(void *ctx, struct hvp_call *call, struct json_object *params)
+{
+	if (!no_params(call, params))
+		return;
+	if (vm_resume(vm_of(ctx)) < 0)
+		hvp_call_fail(call, "not-paused", NULL, "the VM is not paused");
+	else
+		reply_state(call, "running");
+}
+
+static void handle_quit(void *ctx, struct hvp_call *call, struct json_object *params)
+{
+	if (!no_params(call, params))
+		return;
+	vm_request_exit(vm_of(ctx), VM_EXIT_SHUTDOWN);
+	reply_state(call, "ending");
+}
+
+static const struct hvp_method methods[] = {
+	HVP_SERVICE_METHODS,
+	{ "pause", handle_pause },
+	{ "resume", handle_resume },
+	{ "quit", handle_quit },
+	{},
+};
+
+static void ready(void *ctx, uint32_t events)
+{
+	struct vm_control *control = ctx;
+
+	(void)events;
+	hvp_control_work(control->server);
+}
+
+/* Where to listen, into control->path. */
+static int choose_path(struct vm_control *control, struct message *message)
+{
+	const struct config *config = control->config;
+	char dir[sizeof(control->path)] = "";
+	int err;
+
+	if (config->control) {
+		snprintf(control->path, sizeof(control->path), "%s", config->control);
+		return 0;
+	}
+	err = hvp_runtime_dir(dir, sizeof(dir));
+	if (err)
+		return message_set(message, err,
+				   "no place for the control socket (%s): set HVPOKE_RUNTIME_DIR "
+				   "or XDG_RUNTIME_DIR, or give --control SOCKET",
+				   strerror(-err));
+	err = hvp_runtime_make_dir();
+	if (err)
+		return message_set(message, err,
+				   "cannot use the runtime directory %s: %s: it must be ours, with "
+				   "mode 0700",
+				   dir, strerror(-err));
+	err = hvp_runtime_socket(control->path, sizeof(control->path), config->name);
+	if (err)
+		return message_set(message, err,
+				   "the control socket's path in %s is too long: give --control "
+				   "SOCKET",
+				   dir);
+	return 0;
+}
+
+int vm_control_open(struct vm_control *control, struct message *message)
+{
+	int err = choose_path(control, message);
+
+	if (err)
+		return err;
+	vm_control_machine(control, control->machine);
+	control->service.name = control->config->name;
+	control->service.add_info = add_info;
+	control->service.add_stats = add_stats;
+	control->service.int3_hits = int3_hits;
+	control->service.is_paused = is_paused;
+	err = hvp_control_open(&control->server, control->path, control->config->name, methods,
+			       control);
+	if (err == -EADDRINUSE)
+		return message_set(message, err,
+				   "a VM named %s runs already (%s): choose another --name",
+				   control->config->name, control->path);
+	if (err)
+		return message_set(message, err, "cannot listen at %s: %s", control->path,
+				   strerror(-err));
+	control->watch = (struct loop_watch){ hvp_control_fd(control->server), ready, control };
+	err = loop_add(control->loop, &control->watch, EPOLLIN);
+	if (err) {
+		vm_control_close(control);
+		return message_set(message, err, "cannot watch %s: %s", control->path,
+				   strerror(-err));
+	}
+	return 0;
+}
+
+void vm_control_close(struct vm_control *control)
+{
+	if (control->server)
+		hvp_control_close(control->server);
+	control->server = NULL;
+}
+
+void vm_control_machine(struct vm_control *control, struct machine *machine)
+{
+	control->machine = machine;
+	control->service.guest = machine->vm.guest;
+}
