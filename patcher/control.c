@@ -387,6 +387,7 @@ void hvp_control_close(struct hvp_control *control)
 	struct client *client;
 
 	unlink_own(control);
+	control_deliver(control);
 	/* Here, where the calls cannot go away yet: see control_expire(). */
 	control_expire(control, true);
 	pthread_mutex_lock(&control->lock);
