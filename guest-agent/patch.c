@@ -24,7 +24,8 @@ static void make_jmp(u8 *insn, u8 len, s32 rel)
  * Four patterns tell the length without an instruction decoder, which counts
  * where instructions are emulated. Everything else would make the kernel BUG().
  */
-int hvp_patch_make(struct hvp_patch *patch, const struct jump_entry *entry, enum jump_label_type type)
+int hvp_patch_make(struct hvp_patch *patch, const struct jump_entry *entry,
+		   enum jump_label_type type)
 {
 	const u8 *text = (const u8 *)jump_entry_code(entry);
 	u8 nop[HVPOKE_MAX_INSN] = {}, jmp[HVPOKE_MAX_INSN] = {};

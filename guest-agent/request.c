@@ -150,7 +150,8 @@ static void run_requests(struct work_struct *work)
 					    outcome.id, hvpoke_status_text(status));
 	}
 	if (status != HVPOKE_NO_REQUEST)
-		pr_warn_ratelimited("cannot fetch a host request: %s\n", hvpoke_status_text(status));
+		pr_warn_ratelimited("cannot fetch a host request: %s\n",
+				    hvpoke_status_text(status));
 }
 
 static DECLARE_WORK(requests_work, run_requests);

@@ -108,7 +108,8 @@ u64 hvp_snapshot_changed(struct hvp_snapshot *snapshot)
 				break;
 			skip += snapshot->table[i].num_ddebugs;
 		}
-		if (i == snapshot->nr_tables || snapshot->table[i].num_ddebugs != table->num_ddebugs)
+		if (i == snapshot->nr_tables ||
+		    snapshot->table[i].num_ddebugs != table->num_ddebugs)
 			continue;
 		nr += table_changed(table, skip);
 		flags = skip + table->num_ddebugs;

@@ -6,7 +6,7 @@
 # all were built. Each goes to build/modules/RELEASE/hvpoke.ko, with the log of
 # the build (W=1) beside it.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 
 if [ $# = 0 ]; then
 	for dir in /lib/modules/6.1.*/build /lib/modules/6.12.*/build; do

@@ -4,7 +4,7 @@
 # The agent builds as a module against every stock 6.1 and 6.12 whose headers are
 # installed, without a warning. Prints TAP.
 set -uo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../.." || exit
 . tests/linux/tap.sh
 
 # The newest installed release of a series, if any.
