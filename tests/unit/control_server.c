@@ -168,8 +168,21 @@ void expect_end(int fd)
 
 void expect_alive(const struct server *server)
 {
-	int fd = raw_open(server);
+	struct json_object *greeting = NULL;
+	int fd = -1, i;
 
+	/* Clients that are gone hold their places until the server has noticed. */
+	for (i = 0; i < ANSWER_S * 100; i++) {
+		fd = raw_connect(server);
+		greeting = raw_message(fd);
+		if (greeting && json_object_object_get(greeting, "event"))
+			break;
+		json_object_put(greeting);
+		close(fd);
+		usleep(10000);
+	}
+	assert_int_not_equal(i, ANSWER_S * 100);
+	json_object_put(greeting);
 	raw_say(fd, "{\"id\":1,\"method\":\"echo\"}");
 	expect_reply(fd, "1", NULL);
 	close(fd);

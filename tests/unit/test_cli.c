@@ -25,7 +25,7 @@ struct fixture {
 	pthread_t guest;
 	atomic_bool guest_runs;
 	atomic_bool paused;
-	uint32_t fallback;
+	atomic_uint fallback;
 	char hvpoke[PATH_MAX];
 };
 
@@ -90,7 +90,7 @@ static void *guest(void *arg)
 		cmd->complete.sites = 643;
 		cmd->complete.guest_ns = 1500000;
 		cmd->complete.batches = 1;
-		cmd->complete.fallback = f->fallback;
+		cmd->complete.fallback = atomic_load(&f->fallback);
 		fake_ring(&f->fake, HVPOKE_CMD_COMPLETE);
 	}
 	return NULL;
@@ -373,7 +373,7 @@ static void toggles(void **state)
 	expect(&run, 0, "via       hvpoke\n", "");
 	run = hvpoke(f, "toggle", "vm", "--native", "--", "-p");
 	expect(&run, 0, "via       native\n", "");
-	f->fallback = HVPOKE_MISMATCH;
+	atomic_store(&f->fallback, HVPOKE_MISMATCH);
 	run = hvpoke(f, "toggle", f->server.path, "+p", NULL, NULL);
 	expect(&run, 0, "fell back to the kernel's own way: a site's memory does not hold", "");
 	run = hvpoke(f, "--json", "toggle", "vm", "+p", NULL);
