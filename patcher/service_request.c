@@ -51,6 +51,7 @@ static struct json_object *toggle_result(const struct guest_request *request,
 	service_add_u64(result, "matched", guest->matched);
 	service_add_u64(result, "changed", guest->changed);
 	service_add_u64(result, "sites", guest->sites);
+	service_add_u64(result, "native_sites", guest->native_sites);
 	service_add_u64(result, "ipis", guest->ipis);
 	json_object_object_add(result, "int3",
 			       service->int3_hits ? json_object_new_uint64(int3_hits(service) -

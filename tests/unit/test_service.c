@@ -222,6 +222,7 @@ static void toggles(void **state)
 	complete->matched = 700;
 	complete->changed = 650;
 	complete->sites = 643;
+	complete->native_sites = 5;
 	complete->guest_ns = 1234567;
 	complete->ipis = 3;
 	complete->own_int3 = 2;
@@ -233,6 +234,7 @@ static void toggles(void **state)
 	expect_text(result, "matched", "700");
 	expect_text(result, "changed", "650");
 	expect_text(result, "sites", "643");
+	expect_text(result, "native_sites", "5");
 	expect_text(result, "ipis", "3");
 	expect_text(result, "own_int3", "2");
 	expect_text(result, "batches", "1");
