@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "engine.h"
 #include "fake_backend.h"
 
 static int setup(void **state)
@@ -235,6 +236,27 @@ static void stats_add_up(void **state)
 	assert_true(stats.pause_p99_ns <= max);
 }
 
+/* Nearest rank, over the last 1,024. */
+static void percentiles(void **state)
+{
+	struct fake *fake = *state;
+	struct hvp_batch_result result = {.paused = true};
+	struct hvp_stats stats;
+
+	for (result.pause_ns = 1; result.pause_ns <= 1000; result.pause_ns++)
+		hvp_counters_add(&fake->guest->counters, &result);
+	hvp_guest_stats(fake->guest, &stats);
+	assert_int_equal(stats.pause_p50_ns, 500);
+	assert_int_equal(stats.pause_p99_ns, 990);
+	for (; result.pause_ns <= 2000; result.pause_ns++)
+		hvp_counters_add(&fake->guest->counters, &result);
+	hvp_guest_stats(fake->guest, &stats);
+	assert_int_equal(stats.pause_p50_ns, 976 + 512);
+	assert_int_equal(stats.pause_p99_ns, 976 + 1014);
+	assert_int_equal(stats.max_pause_ns, 2000);
+	assert_int_equal(stats.total_pause_ns, 2000 * 2001 / 2);
+}
+
 static void freeing_nothing(void **state)
 {
 	(void)state;
@@ -253,6 +275,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(many_ranges, setup, teardown),
 		cmocka_unit_test(most_ranges),
 		cmocka_unit_test_setup_teardown(stats_add_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(percentiles, setup, teardown),
 		cmocka_unit_test(freeing_nothing),
 	};
 
