@@ -77,7 +77,8 @@ $(bench_bins): $(B)/%: $(B)/%.o $(B)/libguest.a $(B)/libhvvmm.a $(B)/libhvpoke.a
 
 # Guest code stands in the tests' own files and is copied into guest memory: it
 # must not call into the host program (stack protector, sanitizers, SSE).
-$(B)/tests/kvm/%.o $(B)/tests/bench/%.o: override CFLAGS += -fno-stack-protector -fcf-protection=none
+$(B)/tests/kvm/%.o $(B)/tests/bench/%.o: override CFLAGS += -fno-stack-protector -fcf-protection=none \
+	-mno-red-zone
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
