@@ -149,6 +149,27 @@ static void ranges_are_checked(void **state)
 	assert_int_equal(info.nr_ranges, 0);
 }
 
+/* An INT3 in registered text is text patching's; the host asks by kernel address. */
+static void text_by_kernel_address(void **state)
+{
+	struct fake *fake = *state;
+	const struct hvpoke_range range[] = {
+		{.gpa = FAKE_TEXT, .gva = FAKE_TEXT_GVA, .len = 0x1000},
+		{.gpa = FAKE_TEXT + 0x1000, .gva = 0xffffffffc0000000, .len = 0x10},
+	};
+
+	assert_false(hvp_guest_is_text_gva(fake->guest, 0));
+	assert_int_equal(fake_hello_ranges(fake, range, 2), HVPOKE_OK);
+	assert_true(hvp_guest_is_text_gva(fake->guest, FAKE_TEXT_GVA));
+	assert_true(hvp_guest_is_text_gva(fake->guest, FAKE_TEXT_GVA + 0xfff));
+	assert_true(hvp_guest_is_text_gva(fake->guest, 0xffffffffc000000f));
+	assert_false(hvp_guest_is_text_gva(fake->guest, FAKE_TEXT_GVA - 1));
+	assert_false(hvp_guest_is_text_gva(fake->guest, FAKE_TEXT_GVA + 0x1000));
+	assert_false(hvp_guest_is_text_gva(fake->guest, 0xffffffffc0000010));
+	assert_int_equal(fake_ring(fake, HVPOKE_CMD_BYE), HVPOKE_OK);
+	assert_false(hvp_guest_is_text_gva(fake->guest, FAKE_TEXT_GVA));
+}
+
 static void many_ranges(void **state)
 {
 	struct fake *fake = *state;
@@ -272,6 +293,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(commands_need_a_hello, setup, teardown),
 		cmocka_unit_test_setup_teardown(guest_strings_are_made_harmless, setup, teardown),
 		cmocka_unit_test_setup_teardown(ranges_are_checked, setup, teardown),
+		cmocka_unit_test_setup_teardown(text_by_kernel_address, setup, teardown),
 		cmocka_unit_test_setup_teardown(many_ranges, setup, teardown),
 		cmocka_unit_test(most_ranges),
 		cmocka_unit_test_setup_teardown(stats_add_up, setup, teardown),
