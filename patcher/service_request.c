@@ -225,7 +225,7 @@ static bool take_via(struct hvp_call *call, struct json_object *value, struct wi
 	if (json_object_is_type(value, json_type_string))
 		via = json_object_get_string(value);
 	wish->native = !strcmp(via, "native");
-	if (!wish->native && strcmp(via, "hvpoke")) {
+	if (!wish->native && strcmp(via, "hvpoke") != 0) {
 		hvp_call_fail(call, "bad-params", NULL, "\"via\" must be \"hvpoke\" or \"native\"");
 		return false;
 	}
