@@ -15,7 +15,7 @@ struct hvp_pause_times {
 
 /*
  * What the engine needs of a VMM, and all that it knows of one. Each call
- * gets the @ctx that was given to hvp_guest_init().
+ * gets the @ctx that was given to hvp_guest_new().
  */
 struct hvp_backend {
 	/*
