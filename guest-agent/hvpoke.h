@@ -2,7 +2,7 @@
 #ifndef HVPOKE_H
 #define HVPOKE_H
 
-#include <linux/interrupt.h>
+#include <linux/gfp.h>
 #include <linux/jump_label.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
@@ -14,6 +14,9 @@ struct kprobe;
 struct module;
 
 #define HVP_VERSION "0.1"
+
+/* Where memory lacks there is always the kernel's own way: no warning, no OOM killer. */
+#define GFP_HVP (GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL)
 
 /* symbols.c - what the agent needs of the kernel and the kernel does not export. */
 struct hvp_symbols {
