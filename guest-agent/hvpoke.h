@@ -106,6 +106,7 @@ void hvp_session_native_site(void);
 bool hvp_session_queue(struct jump_entry *entry, enum jump_label_type type);
 void hvp_session_apply(void);
 int hvp_session_init(void);
+int hvp_session_hello(void);
 void hvp_session_exit(void);
 
 /* batch.c - the sites collected. Under the session's lock. */
