@@ -108,7 +108,7 @@ int console_open(struct console *console, const struct config *config, struct me
 {
 	int err = 0;
 
-	*console = (struct console){ .in = -1, .out = -1, .pty = -1 };
+	*console = (struct console){.in = -1, .out = -1, .pty = -1};
 	if (!strcmp(config->serial, "stdio")) {
 		open_stdio(console);
 	} else if (!strcmp(config->serial, "pty")) {
@@ -142,7 +142,7 @@ void console_close(struct console *console)
 
 ssize_t console_read(struct console *console, uint8_t *buf, size_t len)
 {
-	struct pollfd ready = { .fd = console->in, .events = POLLIN };
+	struct pollfd ready = {.fd = console->in, .events = POLLIN};
 	ssize_t got;
 
 	/* Inherited descriptors may block. */
@@ -154,7 +154,7 @@ ssize_t console_read(struct console *console, uint8_t *buf, size_t len)
 
 ssize_t console_write(struct console *console, const uint8_t *buf, size_t len)
 {
-	struct pollfd ready = { .fd = console->out, .events = POLLOUT };
+	struct pollfd ready = {.fd = console->out, .events = POLLOUT};
 	ssize_t put;
 
 	if (console->out < 0)

@@ -15,9 +15,9 @@ const char *kvm_backend(void)
 	static const struct {
 		const char *path, *name;
 	} backends[] = {
-		{ "/sys/module/kvm_intel", "vmx" },
-		{ "/sys/module/kvm_amd", "svm" },
-		{ "/sys/module/kvm_pvm", "pvm" },
+		{"/sys/module/kvm_intel", "vmx"},
+		{"/sys/module/kvm_amd", "svm"},
+		{"/sys/module/kvm_pvm", "pvm"},
 	};
 	const char *found = NULL;
 

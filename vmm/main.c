@@ -98,7 +98,7 @@ static enum vm_exit run_machine(struct vmm *vmm)
 	int err;
 
 	vmm->loop.stop = false;
-	vmm->on_exit = (struct loop_watch){ vm->exit_event, on_exit_event, vmm };
+	vmm->on_exit = (struct loop_watch){vm->exit_event, on_exit_event, vmm};
 	err = loop_add(&vmm->loop, &vmm->on_exit, EPOLLIN);
 	if (!vmm->control.start_cpu_us)
 		vmm->control.start_cpu_us = cpu_us();

@@ -23,7 +23,7 @@ struct vm_control {
 	struct hvp_control *server; /* NULL before vm_control_open() */
 	struct loop *loop;
 	struct loop_watch watch;
-	uint64_t start_cpu_us;	 /* CPU time of this process up to the first vm_start() */
+	uint64_t start_cpu_us; /* CPU time of this process up to the first vm_start() */
 	unsigned int nr_reboots;
 	char path[108];
 };

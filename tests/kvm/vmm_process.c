@@ -35,7 +35,7 @@ static void program_path(char *path, size_t size)
 
 static void child(const char *path, const char *const *args, const int fds[3], uid_t uid)
 {
-	char *argv[24] = { (char *)(uintptr_t) "hvpoke-vmm" };
+	char *argv[24] = {(char *)(uintptr_t) "hvpoke-vmm"};
 
 	for (int i = 0; args[i] && i < 22; i++)
 		argv[i + 1] = (char *)(uintptr_t)args[i];
@@ -61,7 +61,7 @@ void vmm_start(struct vmm_process *vmm, const char *const *args, uid_t uid)
 	if (vmm->pid < 0)
 		die("fork");
 	if (vmm->pid == 0)
-		child(path, args, (int[]){ in[0], out[1], err[1] }, uid);
+		child(path, args, (int[]){in[0], out[1], err[1]}, uid);
 	close(in[0]);
 	close(out[1]);
 	close(err[1]);
@@ -98,8 +98,8 @@ static bool collect(int fd, char *text, size_t size, size_t *len)
 static bool pump(struct vmm_process *vmm, long long deadline)
 {
 	struct pollfd fds[2] = {
-		{ .fd = vmm->out, .events = POLLIN },
-		{ .fd = vmm->err, .events = POLLIN },
+		{.fd = vmm->out, .events = POLLIN},
+		{.fd = vmm->err, .events = POLLIN},
 	};
 	long long left = deadline - now_ms();
 
