@@ -3,7 +3,14 @@
 #include <stddef.h>
 #include <unistd.h>
 
-#include "vm_control.h"
+#include "kvm_backend.h"
+
+#define PVM_MODULE "/sys/module/kvm_pvm"
+
+bool kvm_backend_may_be_software(void)
+{
+	return access(PVM_MODULE, F_OK) == 0;
+}
 
 const char *kvm_backend(void)
 {
@@ -17,7 +24,7 @@ const char *kvm_backend(void)
 	} backends[] = {
 		{"/sys/module/kvm_intel", "vmx"},
 		{"/sys/module/kvm_amd", "svm"},
-		{"/sys/module/kvm_pvm", "pvm"},
+		{PVM_MODULE, "pvm"},
 	};
 	const char *found = NULL;
 

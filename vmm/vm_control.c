@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "kvm_backend.h"
 #include "runtime.h"
 #include "vm_control.h"
 

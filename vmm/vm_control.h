@@ -38,7 +38,4 @@ void vm_control_close(struct vm_control *control);
 /* The machine has been made anew. */
 void vm_control_machine(struct vm_control *control, struct machine *machine);
 
-/* "vmx", "svm" or "pvm", by the KVM module that is loaded; "unknown" if that does not tell. */
-const char *kvm_backend(void);
-
 #endif /* VMM_VM_CONTROL_H */
