@@ -133,8 +133,6 @@ fail:
 void machine_destroy(struct machine *machine, struct serial *serial)
 {
 	serial_detach(serial);
-	/* Requests that wait for the guest's agent get their answer: it is gone. */
-	hvp_guest_reset(machine->vm.guest);
 	vm_destroy(&machine->vm);
 	ns8250_release(&machine->uart);
 }

@@ -137,18 +137,24 @@ static enum vm_exit run(struct vmm *vmm)
 	if (vmm->console.pty >= 0)
 		fprintf(stderr, "hvpoke-vmm: the serial port is %s\n", vmm->console.pty_path);
 	for (;;) {
+		bool restart;
+
 		code = run_machine(vmm);
+		restart = code == VM_EXIT_REBOOT && vmm->config.restart;
+		vm_control_settle(&vmm->control);
+		if (!restart)
+			vm_control_close(&vmm->control);
 		machine_destroy(&vmm->machine, &vmm->serial);
-		if (code != VM_EXIT_REBOOT || !vmm->config.restart)
-			break;
+		if (!restart)
+			return code == VM_EXIT_REBOOT ? VM_EXIT_SHUTDOWN : code;
 		vmm->control.nr_reboots++;
 		code = machine_create(&vmm->machine, &vmm->config, &vmm->serial);
-		if (code != VM_EXIT_NONE)
-			break;
+		if (code != VM_EXIT_NONE) {
+			vm_control_close(&vmm->control);
+			return code;
+		}
 		vm_control_machine(&vmm->control, &vmm->machine);
 	}
-	vm_control_close(&vmm->control);
-	return code == VM_EXIT_REBOOT ? VM_EXIT_SHUTDOWN : code;
 }
 
 static enum vm_exit start(struct vmm *vmm)

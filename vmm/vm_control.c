@@ -207,6 +207,13 @@ void vm_control_close(struct vm_control *control)
 	control->server = NULL;
 }
 
+void vm_control_settle(struct vm_control *control)
+{
+	hvp_guest_reset(control->service.guest);
+	/* Deliver, so that no call is left that knows the guest. */
+	hvp_control_work(control->server);
+}
+
 void vm_control_machine(struct vm_control *control, struct machine *machine)
 {
 	control->machine = machine;

@@ -35,6 +35,12 @@ struct vm_control {
  */
 int vm_control_open(struct vm_control *control, struct message *message);
 void vm_control_close(struct vm_control *control);
+/*
+ * The machine's vCPUs have ended, and it is about to be destroyed: requests that
+ * wait for its agent get their answer. After this, until vm_control_machine(),
+ * the loop must not run.
+ */
+void vm_control_settle(struct vm_control *control);
 /* The machine has been made anew. */
 void vm_control_machine(struct vm_control *control, struct machine *machine);
 
