@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
@@ -80,7 +81,10 @@ fail:
 
 static void open_stdio(struct console *console)
 {
+	struct stat st;
+
 	console->out = own_descriptor(STDOUT_FILENO, O_WRONLY);
+	console->socket = fstat(STDOUT_FILENO, &st) == 0 && S_ISSOCK(st.st_mode);
 	if (isatty(STDIN_FILENO)) {
 		console->keys = terminal_raw(STDIN_FILENO);
 		if (!console->keys)
@@ -161,7 +165,10 @@ ssize_t console_write(struct console *console, const uint8_t *buf, size_t len)
 		return (ssize_t)len;
 	if (poll(&ready, 1, 0) <= 0)
 		return -EAGAIN;
-	put = write(console->out, buf, len);
+	if (console->socket)
+		put = send(console->out, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	else
+		put = write(console->out, buf, len);
 	return put < 0 ? -errno : put;
 }
 

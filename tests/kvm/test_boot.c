@@ -239,6 +239,19 @@ static void boots_and_powers_off(void **state)
 	assert_string_equal(vmm.err_text, "");
 }
 
+/* As many vCPUs as there can be; memory on both sides of the hole. */
+static void largest_machine(void **state)
+{
+	struct vmm_process vmm;
+
+	(void)state;
+	NEED_KVM();
+	START(&vmm, elf_path, "power off", "--vcpus", "255", "--memory", "5G");
+	assert_int_equal(vmm_finish(&vmm, 60), 0);
+	assert_string_equal(vmm.out_text, "hi power off\n");
+	assert_string_equal(vmm.err_text, "");
+}
+
 static void passes_the_initrd(void **state)
 {
 	struct vmm_process vmm;
@@ -465,6 +478,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(boots_and_powers_off),
+		cmocka_unit_test(largest_machine),
 		cmocka_unit_test(passes_the_initrd),
 		cmocka_unit_test(reboot_exits_or_restarts),
 		cmocka_unit_test(triple_fault_prints_registers),
