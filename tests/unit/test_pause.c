@@ -375,7 +375,7 @@ struct operator_thread {
 
 static void *operate(void *arg)
 {
-	struct operator_thread *operator= arg;
+	struct operator_thread *op = arg;
 	int err;
 
 	while (!(err = pause_begin(&op->machine->pause, NULL, NULL))) {
@@ -394,7 +394,7 @@ static void test_exit_during_pauses(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < 200; i++) {
 		struct machine *machine = machine_new(4, behaviour);
-		struct operator_thread operator= {.machine = machine};
+		struct operator_thread op = {.machine = machine};
 		void *err;
 
 		machine_start(machine);
