@@ -79,7 +79,6 @@ struct fake {
 	bool half_done;	   /* an access that the next KVM_RUN completes; plain on purpose */
 	atomic_uint runs;  /* KVM_RUNs so far */
 	atomic_uint rings; /* pauses that this vCPU coordinated */
-	atomic_uint canceled;
 	pthread_t thread;
 };
 
@@ -159,20 +158,16 @@ static void fake_handle_exit(struct fake *fake)
 {
 	struct machine *machine = fake->machine;
 	struct hvp_pause_times times = {0};
-	int err;
 
 	fake->half_done = true;
 	if (fake->behaviour == STUCK) {
 		while (!atomic_load(&machine->release))
 			sched_yield();
 	} else if (fake->behaviour == RINGS) {
-		err = pause_begin(&machine->pause, &fake->cpu, &times);
-		if (!err) {
+		if (!pause_begin(&machine->pause, &fake->cpu, &times)) {
 			write_memory(machine);
 			pause_end(&machine->pause, &fake->cpu, &times);
 			atomic_fetch_add(&fake->rings, 1);
-		} else if (err == -ECANCELED) {
-			atomic_fetch_add(&fake->canceled, 1);
 		}
 	}
 }
@@ -370,7 +365,6 @@ static void test_vcpus_that_have_not_started_are_still(void **state)
 struct operator_thread {
 	struct machine *machine;
 	pthread_t thread;
-	atomic_uint pauses;
 };
 
 static void *operate(void *arg)
@@ -381,7 +375,6 @@ static void *operate(void *arg)
 	while (!(err = pause_begin(&op->machine->pause, NULL, NULL))) {
 		write_memory(op->machine);
 		pause_end(&op->machine->pause, NULL, NULL);
-		atomic_fetch_add(&op->pauses, 1);
 	}
 	return (void *)(intptr_t)err;
 }
