@@ -40,7 +40,7 @@ static void quit(void *ctx)
 {
 	struct vmm *vmm = ctx;
 
-	vm_request_exit(&vmm->machine.vm, VM_EXIT_SHUTDOWN);
+	vm_control_quit(&vmm->control);
 }
 
 static void on_signal(void *ctx, uint32_t events)
@@ -121,15 +121,16 @@ static enum vm_exit run(struct vmm *vmm)
 	struct message message;
 	enum vm_exit code;
 
-	code = machine_create(&vmm->machine, &vmm->config, &vmm->serial);
-	if (code != VM_EXIT_NONE)
-		return code;
+	/* First: input typed ahead may already say to quit. */
 	vmm->control = (struct vm_control){
 		.config = &vmm->config,
 		.machine = &vmm->machine,
 		.console = &vmm->console,
 		.loop = &vmm->loop,
 	};
+	code = machine_create(&vmm->machine, &vmm->config, &vmm->serial);
+	if (code != VM_EXIT_NONE)
+		return code;
 	if (vm_control_open(&vmm->control, &message) < 0) {
 		machine_destroy(&vmm->machine, &vmm->serial);
 		return complain(VM_EXIT_HOST, &message);
@@ -140,8 +141,8 @@ static enum vm_exit run(struct vmm *vmm)
 		bool restart;
 
 		code = run_machine(vmm);
-		restart = code == VM_EXIT_REBOOT && vmm->config.restart;
 		vm_control_settle(&vmm->control);
+		restart = code == VM_EXIT_REBOOT && vmm->config.restart && !vmm->control.quit;
 		if (!restart)
 			vm_control_close(&vmm->control);
 		machine_destroy(&vmm->machine, &vmm->serial);

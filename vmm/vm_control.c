@@ -114,11 +114,17 @@ static void handle_resume(void *ctx, struct hvp_call *call, struct json_object *
 		reply_state(ctx, call, "running");
 }
 
+void vm_control_quit(struct vm_control *control)
+{
+	control->quit = true;
+	vm_request_exit(&control->machine->vm, VM_EXIT_SHUTDOWN);
+}
+
 static void handle_quit(void *ctx, struct hvp_call *call, struct json_object *params)
 {
 	if (!no_params(call, params))
 		return;
-	vm_request_exit(vm_of(ctx), VM_EXIT_SHUTDOWN);
+	vm_control_quit(ctx);
 	reply_state(ctx, call, "ending");
 }
 

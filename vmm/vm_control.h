@@ -25,6 +25,7 @@ struct vm_control {
 	struct loop_watch watch;
 	uint64_t start_cpu_us; /* CPU time of this process up to the first vm_start() */
 	unsigned int nr_reboots;
+	bool quit; /* somebody wants the end: a reboot that comes first must not undo that */
 	char path[108];
 };
 
@@ -41,6 +42,8 @@ void vm_control_close(struct vm_control *control);
  * the loop must not run.
  */
 void vm_control_settle(struct vm_control *control);
+/* End the VM, for good. */
+void vm_control_quit(struct vm_control *control);
 /* The machine has been made anew. */
 void vm_control_machine(struct vm_control *control, struct machine *machine);
 

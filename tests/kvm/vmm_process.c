@@ -23,14 +23,15 @@ static void die(const char *what)
 /* build/VARIANT/tests/kvm/test_x -> build/VARIANT/hvpoke-vmm */
 static void program_path(char *path, size_t size)
 {
-	ssize_t len = readlink("/proc/self/exe", path, size - 32);
+	char self[2048];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	if (len < 0)
 		die("/proc/self/exe");
-	path[len] = '\0';
+	self[len] = '\0';
 	for (int i = 0; i < 3; i++)
-		*strrchr(path, '/') = '\0';
-	strcat(path, "/hvpoke-vmm");
+		*strrchr(self, '/') = '\0';
+	snprintf(path, size, "%s/hvpoke-vmm", self);
 }
 
 static void child(const char *path, const char *const *args, const int fds[3], uid_t uid)

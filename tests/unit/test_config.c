@@ -192,7 +192,7 @@ static void files_that_are_none(void **state)
 
 	(void)state;
 	assert_int_equal(config_init(&config), 0);
-	assert_int_equal(config_load(&config, "/no/such/file", &message), -ENOENT);
+	assert_true(config_load(&config, "/no/such/file", &message) < 0);
 	assert_says(&message, "cannot open /no/such/file");
 	assert_int_equal(config_load(&config, "/", &message), -EISDIR);
 	memset(big, ' ', sizeof(big));

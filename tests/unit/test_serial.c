@@ -291,9 +291,10 @@ static void pty_goes_both_ways(void **state)
 
 static size_t keys(struct console *console, const char *typed, char *left, bool *quit)
 {
-	size_t len = strlen(typed);
+	size_t len = 0;
 
-	memcpy(left, typed, len);
+	for (; typed[len]; len++)
+		left[len] = typed[len];
 	return console_keys(console, (uint8_t *)left, len, quit);
 }
 
