@@ -90,6 +90,7 @@ done
 run modules tests/modules/test_modules.sh
 run linux/2-vcpus tests/linux/test_linux.sh 2
 run linux/4-vcpus tests/linux/test_linux.sh 4
+run linux/refusal tests/linux/test_refusal.sh
 
 echo
 for line in "${skips[@]}"; do echo "skipped: $line"; done
