@@ -68,7 +68,7 @@ export CMOCKA_MESSAGE_OUTPUT=TAP
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=0:exitcode=66
 
-build release programs unit-tests kvm-tests
+build release programs kvm-tests linux-tests
 build asan programs unit-tests
 build tsan programs unit-tests
 
