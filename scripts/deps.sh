@@ -4,11 +4,18 @@
 # deps.sh GROUP - install the Debian packages that GROUP needs and lacks, and
 # say so. Groups: build, check, demo, lint. Uses the configured apt sources.
 set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
 
 build="gcc make pkg-config libc6-dev libjson-c-dev"
-kernel="linux-source-6.1 bc flex bison libelf-dev libssl-dev xz-utils cpio kmod python3"
-demo="$build $kernel jq busybox-static"
-check="$demo libcmocka-dev qemu-system-x86"
+guest="busybox-static cpio kmod"
+small="linux-source-6.1 bc flex bison libelf-dev libssl-dev xz-utils python3"
+demo="$build $guest jq bsdextrautils"
+# Where KVM emulates guest kernel mode the guest's kernel is built from source.
+case $(kvm_backend) in
+pvm | unknown) demo="$demo $small" ;;
+esac
+check="$demo libcmocka-dev mandoc qemu-system-x86"
 lint="$check clang-format clang-tidy sparse perl"
 
 group=${1:-}

@@ -34,7 +34,7 @@ guest_start() {
 	guest_name=$1
 	guest_log=build/$1.console
 	rm -f "$guest_log"
-	"$vmm" --name "$1" --vcpus "$2" --memory 512M --count-int3 --kernel "$guest_kernel" \
+	"$vmm" --name "$1" --vcpus "$2" --memory 512M --count-int3 --on-reboot exit --kernel "$guest_kernel" \
 		--initrd "$guest_initrd" --cmdline "$guest_cmdline $3" \
 		--serial "file:$guest_log" "${@:4}" 2>"build/$1.vmm.log" &
 	guest_pid=$!

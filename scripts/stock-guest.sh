@@ -76,7 +76,8 @@ stock_prepare() {
 	stock_initramfs build/stock/initramfs.cpio || die "cannot make the initramfs"
 	guest_kernel=$stock_dir/vmlinuz
 	guest_initrd=build/stock/initramfs.cpio
-	guest_cmdline="console=ttyS0 reboot=k panic=1"
+	# init/main.c has some messages on from the start; all sites begin in one state.
+	guest_cmdline="console=ttyS0 reboot=k panic=1 dyndbg=-p"
 	guest_busy=
 	guest_vmlinux=
 	guest_about="stock Debian kernel $stock_release, hvpoke.ko in an initramfs"

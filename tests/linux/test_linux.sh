@@ -19,7 +19,7 @@ plan 24
 needs_small_kernel
 guest_prepare "$(kvm_backend)" || die "the guest kernel does not build"
 guest_start "$name" "$vcpus" "hvpoke_busy.spin=1 hvpoke_busy.tick=1"
-check "boots with $vcpus vCPUs and the agent registers" guest_wait 400
+check "boots with $vcpus vCPUs and the agent registers" guest_wait 900
 check "all vCPUs are up" grep -q "Brought up 1 node, $vcpus CPUs" "$guest_log"
 wait_for 60 grep -q "CPUs busy" "$guest_log"
 check "all vCPUs are busy" grep -q "$vcpus CPUs busy" "$guest_log"
