@@ -24,7 +24,7 @@ guest_prepare() {
 		guest_kernel=$guest_vmlinux
 		guest_initrd=$(dirname "$guest_vmlinux")/initramfs.cpio
 		guest_cmdline=$(grep -v '^#' configs/kernel/software-backend.cmdline | tr '\n' ' ')
-		guest_busy="hvpoke_busy.spin=1"
+		guest_busy="hvpoke_busy.spin=1 hvpoke_busy.hot=1"
 		guest_about="small kernel from Debian's linux-source-6.1, agent built in" ;;
 	esac
 }

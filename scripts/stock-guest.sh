@@ -1,24 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 # Sourced by guest.sh where guests run at full speed (VMX, SVM): the stock
-# Debian kernel of the 6.1 series, hvpoke.ko and busybox in an initramfs. All
+# Debian kernel (6.1, else 6.12), hvpoke.ko and busybox in an initramfs. All
 # of it is kept in the cache, by the kernel's release.
 
-# The newest package of a kind (image, headers) of the stock 6.1 kernel.
+# The newest package of a stock kernel: 6.1 where Debian has it, else 6.12.
 stock_package() {
-	apt-cache pkgnames "linux-$1-6.1." |
-		grep -E "^linux-$1-6\.1\.[0-9]+-[0-9]+-amd64$" | sort -V | tail -n 1
+	local series package
+	for series in 6.1 6.12; do
+		package=$(apt-cache pkgnames "linux-image-$series." |
+			grep -E "^linux-image-[0-9.]+(-[0-9]+)?(\+deb[0-9]+)?-amd64$" |
+			sort -V | tail -n 1)
+		[ -z "$package" ] || { echo "$package"; return; }
+	done
 }
 
 # As root, since headers are installed; the image is only unpacked.
 stock_fetch() {
 	local image headers
-	image=$(stock_package image)
+	image=$(stock_package)
 	if [ -z "$image" ]; then
 		echo "hvpoke: updating apt's package lists" >&2
-		apt-get update -qq && image=$(stock_package image)
+		apt-get update -qq && image=$(stock_package)
 	fi
-	[ -n "$image" ] || die "no stock Linux 6.1 image in the configured apt sources"
+	[ -n "$image" ] || die "no stock Linux 6.1 or 6.12 image in the configured apt sources"
 	stock_release=${image#linux-image-}
 	headers=linux-headers-$stock_release
 	stock_dir=$cache/stock-$stock_release
