@@ -74,35 +74,6 @@ static int busy_spin_on(unsigned int cpu)
 	return call_usermodehelper_exec(info, UMH_WAIT_EXEC);
 }
 
-static void busy_start(struct work_struct *work)
-{
-	struct task_struct *init;
-	unsigned int cpu, first = cpumask_first(cpu_online_mask);
-	int error;
-
-	/* PID 1 spins as well, but not before the boot is over. */
-	if (system_state < SYSTEM_RUNNING) {
-		schedule_delayed_work(&busy_start_work, HZ / 10);
-		return;
-	}
-
-	init = get_pid_task(find_vpid(1), PIDTYPE_PID);
-	if (init) {
-		busy_place(init, first);
-		put_task_struct(init);
-	}
-	for_each_online_cpu (cpu) {
-		if (cpu == first)
-			continue;
-		error = busy_spin_on(cpu);
-		if (error)
-			pr_warn("hvpoke_busy: no spinner on CPU %u: error %d\n", cpu, error);
-	}
-	if (hot)
-		busy_start_hot();
-	pr_info("hvpoke_busy: %u CPUs busy\n", num_online_cpus());
-}
-
 /* Sites of dynamic debug without a message behind them. */
 #define BUSY_SITE(name)                                                        \
 	do {                                                                   \
@@ -145,6 +116,35 @@ static void busy_start_hot(void)
 	}
 	kthread_bind(task, cpumask_last(cpu_online_mask));
 	wake_up_process(task);
+}
+
+static void busy_start(struct work_struct *work)
+{
+	struct task_struct *init;
+	unsigned int cpu, first = cpumask_first(cpu_online_mask);
+	int error;
+
+	/* PID 1 spins as well, but not before the boot is over. */
+	if (system_state < SYSTEM_RUNNING) {
+		schedule_delayed_work(&busy_start_work, HZ / 10);
+		return;
+	}
+
+	init = get_pid_task(find_vpid(1), PIDTYPE_PID);
+	if (init) {
+		busy_place(init, first);
+		put_task_struct(init);
+	}
+	for_each_online_cpu (cpu) {
+		if (cpu == first)
+			continue;
+		error = busy_spin_on(cpu);
+		if (error)
+			pr_warn("hvpoke_busy: no spinner on CPU %u: error %d\n", cpu, error);
+	}
+	if (hot)
+		busy_start_hot();
+	pr_info("hvpoke_busy: %u CPUs busy\n", num_online_cpus());
 }
 
 /*
