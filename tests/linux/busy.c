@@ -149,17 +149,18 @@ static void busy_start(struct work_struct *work)
 
 /*
  * A request of the guest's own, by the function into which a write to the
- * control file comes. The host asks for it by switching on the message below,
- * which the request switches off again: it is one write of two queries.
+ * control file comes. The host asks for it by the flag t of the descriptor below,
+ * which requests for p leave alone, and which this one takes off again: it is one
+ * write of two queries.
  */
 static void busy_ask(void)
 {
-	static const char write[] = "module usbcore +p; func busy_ask -p";
+	static const char write[] = "module usbcore +p; func busy_ask -t";
 	DEFINE_DYNAMIC_DEBUG_METADATA(asked, "hvpoke_busy: ask");
 	int (*exec_queries)(char *query, const char *modname);
 	char query[sizeof(write)];
 
-	if (!DYNAMIC_DEBUG_BRANCH(asked))
+	if (!(asked.flags & _DPRINTK_FLAGS_INCL_TID))
 		return;
 	exec_queries = (void *)kallsyms_lookup_name("ddebug_exec_queries");
 	if (!exec_queries) {

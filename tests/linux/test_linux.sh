@@ -79,7 +79,7 @@ check "=_ clears all" state --expect all-off
 
 # A request of the guest's own: one write of two queries, as to the control file.
 "$hvpoke" stats --json "$name" >"$work/before.json"
-"$hvpoke" toggle "$name" 'func busy_ask +p; func hvp_result_report +p' >/dev/null
+"$hvpoke" toggle "$name" 'func busy_ask +t; func hvp_result_report +p' >/dev/null
 check "the guest asks for something itself" wait_for_new_line "$guest_log" "hvpoke_busy: asked" 30
 "$hvpoke" stats --json "$name" >"$work/after.json"
 # One batch for the host's request that set it off, one for the guest's.
