@@ -8,8 +8,9 @@
 # lie beside it. Everything else goes to stderr.
 #
 # All of it is kept under ${HVPOKE_CACHE:-${XDG_CACHE_HOME:-~/.cache}/hvpoke}:
-#   linux-VERSION/{src,build,log,lock}   one tree, rebuilt incrementally
-#   kernel-KEY/                          finished kernels, by what went into them
+#   linux-VERSION/{src,log,lock}   one tree
+#   linux-VERSION/build-CONFIG/    built incrementally, for each small.config
+#   kernel-KEY/                    finished kernels, by what went into them
 # A finished kernel is never written again, so a guest may boot it while the
 # next one is built. Calls may run at the same time; they take turns.
 set -euo pipefail
@@ -18,8 +19,8 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 cache=${HVPOKE_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/hvpoke}
 tarball=/usr/src/linux-source-6.1.tar.xz
 fragment=$top/configs/kernel/small.config
-steps=1540	# lines that make prints for a whole build, for the percentage
-keep=4		# finished kernels
+steps=0	# lines that make prints for a whole build, for the percentage
+keep=4		# finished kernels, and half as many builds
 
 say() { echo "build-kernel: $*" >&2; }
 die() { say "$*"; exit 1; }
@@ -61,7 +62,8 @@ if finished; then
 fi
 
 tree=$cache/linux-$version
-src=$tree/src build=$tree/build log=$tree/log
+src=$tree/src log=$tree/log
+build=$tree/build-$(sha256sum <"$fragment" | cut -c 1-8)
 mkdir -p "$tree"
 exec 9>"$tree/lock"
 if ! flock -n 9; then
@@ -95,10 +97,16 @@ show() {
 	say "$what: done in $((SECONDS - begin)) s"
 }
 
+# prune DIR PATTERN N: leave the N newest.
+prune() {
+	find "$1" -maxdepth 1 -name "$2" -printf '%T@ %p\n' | sort -rn | tail -n +$(($3 + 1)) |
+		cut -d ' ' -f 2- | xargs -r -d '\n' rm -rf
+}
+
 unpack() {
 	[ -f "$src/.unpacked" ] && return
 	say "unpacking $tarball (Linux $version) into $tree"
-	rm -rf "$src" "$build"
+	rm -rf "$src" "$tree"/build-*
 	mkdir -p "$src"
 	tar -C "$src" --strip-components=1 -xJf "$tarball" >"$log" 2>&1 &
 	show unpacking $!
@@ -200,6 +208,7 @@ initramfs "$tmp"
 chmod 755 "$tmp"
 rm -rf "$out"
 mv -T "$tmp" "$out"
-find "$cache" -maxdepth 1 -name 'kernel-*' -printf '%T@ %p\n' | sort -rn |
-	tail -n +$((keep + 1)) | cut -d ' ' -f 2- | xargs -r -d '\n' rm -rf
+touch "$build"
+prune "$cache" 'kernel-*' "$keep"
+prune "$tree" 'build-*' $((keep / 2))
 echo "$out/vmlinux"
