@@ -19,7 +19,7 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 cache=${HVPOKE_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/hvpoke}
 tarball=/usr/src/linux-source-6.1.tar.xz
 fragment=$top/configs/kernel/small.config
-steps=0	# lines that make prints for a whole build, for the percentage
+steps=1450	# lines that make prints for a whole build, for the percentage
 keep=4		# finished kernels, and half as many builds
 
 say() { echo "build-kernel: $*" >&2; }
