@@ -18,7 +18,7 @@
 /* What an epoll event is about: one of these, or a client's serial number. */
 enum { ON_LISTENER, ON_WAKE, ON_TIMER, FIRST_SERIAL };
 
-#define EVENTS		32
+#define EVENTS		(FIRST_SERIAL + HVP_CONTROL_MAX_CLIENTS) /* all there can be */
 #define ACCEPT_AGAIN_NS 100000000ull
 
 static int watch(struct hvp_control *control, int op, int fd, uint32_t events, uint64_t what)
@@ -26,6 +26,22 @@ static int watch(struct hvp_control *control, int op, int fd, uint32_t events, u
 	struct epoll_event event = {.events = events, .data.u64 = what};
 
 	return epoll_ctl(control->epoll_fd, op, fd, &event) ? -errno : 0;
+}
+
+static void update_interest(struct hvp_control *control, struct client *client)
+{
+	size_t unsent = client->out_len - client->out_sent;
+	uint32_t wanted = 0;
+
+	if (!client->eof && unsent <= BACKLOG)
+		wanted |= EPOLLIN;
+	if (unsent)
+		wanted |= EPOLLOUT;
+	if (wanted == client->interest)
+		return;
+	client->interest = wanted;
+	if (watch(control, EPOLL_CTL_MOD, client->fd, wanted, client->serial))
+		client->dead = true;
 }
 
 static bool greet(struct hvp_control *control, struct client *client)
@@ -82,13 +98,15 @@ static void add_client(struct hvp_control *control, int fd)
 	control->next_serial++;
 	control->nr_clients++;
 	LIST_INSERT_HEAD(&control->clients, client, link);
+	client_flush(client);
+	update_interest(control, client);
 }
 
 static void accept_clients(struct hvp_control *control)
 {
 	int i, fd;
 
-	for (i = 0; i < EVENTS; i++) {
+	for (i = 0; i < HVP_CONTROL_MAX_CLIENTS; i++) {
 		fd = accept4(control->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0) {
 			add_client(control, fd);
@@ -225,22 +243,6 @@ static void on_client(struct hvp_control *control, uint64_t serial, uint32_t eve
 		client_read(client);
 }
 
-static void update_interest(struct hvp_control *control, struct client *client)
-{
-	size_t unsent = client->out_len - client->out_sent;
-	uint32_t wanted = 0;
-
-	if (!client->eof && unsent <= BACKLOG)
-		wanted |= EPOLLIN;
-	if (unsent)
-		wanted |= EPOLLOUT;
-	if (wanted == client->interest)
-		return;
-	client->interest = wanted;
-	if (watch(control, EPOLL_CTL_MOD, client->fd, wanted, client->serial))
-		client->dead = true;
-}
-
 static void serve_clients(struct hvp_control *control)
 {
 	struct client *client, *next;
@@ -293,10 +295,11 @@ void hvp_control_work(struct hvp_control *control)
 {
 	struct epoll_event events[EVENTS];
 	int i, nr = epoll_wait(control->epoll_fd, events, EVENTS, 0);
+	bool knocked = false;
 
 	for (i = 0; i < nr; i++) {
 		if (events[i].data.u64 == ON_LISTENER)
-			accept_clients(control);
+			knocked = true;
 		else if (events[i].data.u64 == ON_TIMER)
 			drain(control->timer_fd);
 		else if (events[i].data.u64 != ON_WAKE)
@@ -305,6 +308,9 @@ void hvp_control_work(struct hvp_control *control)
 	/* Before the outbox is emptied: what is posted from now on wakes us again. */
 	drain(control->wake_fd);
 	serve_clients(control);
+	/* Now, when those who left have made room for those who come. */
+	if (knocked)
+		accept_clients(control);
 	run_timers(control);
 }
 
@@ -387,6 +393,7 @@ void hvp_control_close(struct hvp_control *control)
 	struct client *client;
 
 	unlink_own(control);
+	control_deliver(control);
 	/* Here, where the calls cannot go away yet: see control_expire(). */
 	control_expire(control, true);
 	pthread_mutex_lock(&control->lock);

@@ -45,9 +45,10 @@ void hvp_call_fail(struct hvp_call *call, const char *code, struct json_object *
 
 /*
  * Give an unanswered call @ms from now. When they are over, or the server is
- * closed, @expired is called on the server's thread; the call is still there
- * then, and may be answered or left to whoever is about to answer it. Only
- * from the method's handler, before another thread gets to know the call.
+ * closed, @expired is called on the server's thread, and either answers the
+ * call or leaves it to another thread that is just about to answer, or just
+ * did: which of the two, @expired has to find out. Only from the method's
+ * handler, before another thread gets to know the call.
  * @arg is from malloc() and freed with the call, also if @expired never runs.
  */
 void hvp_call_set_timeout(struct hvp_call *call, unsigned int ms,

@@ -26,9 +26,10 @@
 
 /*
  * Pages that are this near to each other are touched in one system call, with
- * those between them: text is resident as a rule.
+ * those between them, which are text as well and resident as a rule. Measured: a call costs
+ * about as much as two more pages in another.
  */
-#define TOUCH_GAP (16 * HVPOKE_PAGE_SIZE)
+#define TOUCH_GAP (2 * HVPOKE_PAGE_SIZE)
 
 /* Pages to be touched: guest physical, [start, end). */
 struct run {

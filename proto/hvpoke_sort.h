@@ -66,13 +66,14 @@ static inline void hvpoke_sort_insertion(struct hvpoke_sort_item *items, __u32 n
 
 /*
  * Cover the bits set in @differ with digits of @bits bits. Fills in where each
- * begins, returns how many there are.
+ * begins, returns how many there are; HVPOKE_SORT_MAX_PASSES + 1 if that is
+ * not enough of them.
  */
 static inline unsigned int hvpoke_sort_digits(__u64 differ, unsigned int bits, __u8 *shift)
 {
 	unsigned int nr = 0, end;
 
-	while (differ) {
+	while (differ && nr <= HVPOKE_SORT_MAX_PASSES) {
 		shift[nr] = (__u8)__builtin_ctzll(differ);
 		end = shift[nr] + bits;
 		differ = end < 64 ? differ & (~0ull << end) : 0;
@@ -118,7 +119,7 @@ static inline struct hvpoke_sort_item *hvpoke_sort(struct hvpoke_sort_item *item
 	struct hvpoke_sort_item *from = items, *to = scratch, *swap;
 	__u32 *counts = (__u32 *)(to + nr), *next = counts + (1u << HVPOKE_SORT_MAX_BITS), *done;
 	unsigned int bits = nr < HVPOKE_SORT_FEW ? HVPOKE_SORT_FEW_BITS : HVPOKE_SORT_MAX_BITS;
-	__u8 shift[HVPOKE_SORT_MAX_PASSES];
+	__u8 shift[HVPOKE_SORT_MAX_PASSES + 1];
 	__u64 differ = 0, mask, last;
 	unsigned int passes, pass;
 	int sorted = 1;

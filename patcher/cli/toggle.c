@@ -7,6 +7,7 @@
 
 #include "cli.h"
 #include "query.h"
+#include "text.h"
 
 #define DEFAULT_TIMEOUT_MS 120000
 
@@ -16,8 +17,13 @@ static int check_query(const struct options *options, const char *query)
 	struct hvp_query_error error = {0};
 	struct hvp_queries queries = {0};
 	struct json_object *data;
-	int err = hvp_queries_parse(query, &queries, &error);
+	int err;
 
+	/* A kernel would take any bytes, but JSON cannot carry them. */
+	if (!hvp_utf8_valid(query, strlen(query)))
+		return report(options, USAGE, "bad-query", NULL,
+			      "bad query: it is not valid UTF-8");
+	err = hvp_queries_parse(query, &queries, &error);
 	if (!err) {
 		hvp_queries_free(&queries);
 		return DONE;

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Bash completion for hvpoke(1): commands, options, and the VMs whose sockets
+# are in the runtime directory. Needs nothing but bash.
+
+_hvpoke_vms()
+{
+	local dir socket
+
+	if [[ $HVPOKE_RUNTIME_DIR ]]; then
+		dir=$HVPOKE_RUNTIME_DIR
+	elif ((EUID == 0)); then
+		dir=/run/hvpoke
+	elif [[ $XDG_RUNTIME_DIR ]]; then
+		dir=$XDG_RUNTIME_DIR/hvpoke
+	else
+		return
+	fi
+	for socket in "$dir"/*.sock; do
+		[[ -S $socket ]] || continue
+		socket=${socket##*/}
+		printf '%s\n' "${socket%.sock}"
+	done
+}
+
+_hvpoke()
+{
+	local cur=${COMP_WORDS[COMP_CWORD]} command='' word words='' i args=0
+	local commands='list info toggle stats idle pause resume quit help'
+
+	COMPREPLY=()
+	# What stands before the cursor: the command, and how many arguments it has.
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		word=${COMP_WORDS[i]}
+		case $word in
+		--timeout) ((i++)) ;;
+		--*) ;;
+		*)
+			if [[ $command ]]; then
+				((args++))
+			else
+				command=$word
+			fi
+			;;
+		esac
+	done
+	[[ ${COMP_WORDS[COMP_CWORD - 1]} == --timeout ]] && return
+
+	if [[ $cur == --* ]]; then
+		words='--json --help'
+		case $command in
+		'') words='--json --help --version' ;;
+		toggle) words+=' --native --timeout' ;;
+		idle) words+=' --timeout' ;;
+		esac
+	elif [[ ! $command ]]; then
+		words=$commands
+	elif ((args == 0)); then
+		case $command in
+		help) words=$commands ;;
+		info | toggle | stats | idle | pause | resume | quit)
+			if [[ $cur == */* ]]; then
+				compopt -o filenames 2>/dev/null
+				mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+				return
+			fi
+			words=$(_hvpoke_vms)
+			;;
+		esac
+	fi
+	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+}
+
+complete -F _hvpoke hvpoke

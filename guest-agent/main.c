@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * hvpoke - the agent in the guest.
+ *
+ * Linux patches its own running text with an INT3 and interrupts to every CPU,
+ * a few of them for each instruction. A hypervisor can stop all virtual CPUs,
+ * write thousands of instructions and let them go on. The agent collects what a
+ * request to dynamic debug patches and hands it over in one piece; the way is
+ * hooks.c -> session.c -> batch.c -> host.c.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/init.h>
+#include <linux/module.h>
+
+#include "hvpoke.h"
+
+static int __init hvpoke_init(void)
+{
+	int err;
+
+	err = hvp_host_find();
+	if (err)
+		return err;
+	err = hvp_symbols_init();
+	if (err)
+		goto bye;
+	hvp_dyndbg_init();
+	err = hvp_hooks_init();
+	if (err)
+		goto bye;
+	err = hvp_session_init();
+	if (err)
+		goto hooks;
+	err = hvp_requests_init();
+	if (err)
+		goto session;
+	pr_info("dynamic debug requests go to the host, one pause each\n");
+	return 0;
+
+session:
+	hvp_hooks_exit();
+	hvp_session_exit();
+	goto bye;
+hooks:
+	hvp_hooks_exit();
+bye:
+	hvp_host_bye();
+	return err;
+}
+
+static void __exit hvpoke_exit(void)
+{
+	hvp_requests_exit();
+	hvp_hooks_exit();
+	hvp_session_exit();
+	hvp_host_bye();
+}
+
+/* Late: built in, the subsystems whose text it is about are there. */
+late_initcall(hvpoke_init);
+module_exit(hvpoke_exit);
+
+MODULE_DESCRIPTION("hvpoke agent: dynamic debug toggled by the hypervisor in one pause");
+MODULE_VERSION(HVP_VERSION);
+MODULE_LICENSE("GPL");

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One request from its begin to its end.
+ *
+ * The session's owner is the task that holds session_lock. What it would patch
+ * is collected instead, with no text changed yet: dynamic debug's flags and the
+ * static keys' counts are already the new ones, and at the end the host writes
+ * the text to match. What any other task patches meanwhile is none of the
+ * session's and goes the kernel's own way. That is safe side by side: all
+ * patching in the kernel is done under text_mutex, which the session holds from
+ * reading the old text until the host has written the new one, so that no
+ * INT3 of the kernel's own stands anywhere at that time; and keys of dynamic
+ * debug change in ddebug_exec_queries() and nowhere else, that is in a session.
+ *
+ * Lock order
+ * ----------
+ *   session_lock
+ *     ddebug_lock               the query runs
+ *       cpu_hotplug_lock        a key is flipped
+ *         jump_label_mutex        -> hvp_session_queue(), hvp_session_apply()
+ *           text_mutex          a site goes natively, or a full batch is sent
+ *     text_mutex                at the end, with the inner ones released
+ *       door.lock               the command page
+ *   module_notify_list.rwsem (read)
+ *     session_lock              hvp_session_module()
+ *   kernel_param_lock           a parameter of class dyndbg_classes is set
+ *     session_lock
+ *
+ * A session registers no notifier, sets no parameter and loads no module, so no
+ * lock of the lower part is ever taken inside of one. load_module() holds none
+ * of them when it calls parse_args(), which runs a dyndbg= parameter:
+ * module_mutex is taken and released before, and both notifier chains (COMING
+ * before, LIVE after it) are done or not yet begun. Memory is allocated under
+ * jump_label_mutex; so does the kernel in jump_label_add_module().
+ *
+ * Modules that go away
+ * --------------------
+ * A collected site must still be there when the batch is sent. A site is
+ * collected if its module is LIVE, or COMING and the session is the one of its
+ * own dyndbg= parameter. Every way to free such a module's text goes through
+ * the notifier chain with MODULE_STATE_GOING, with mod->state set to that
+ * before, and hvp_session_module() is the first in the chain. It takes
+ * session_lock and releases it. So a session that saw the module LIVE or COMING
+ * is waited for, and one that begins later sees GOING. A module that is COMING
+ * in any other session is left alone because of one path that calls the chain
+ * with the state still COMING: another notifier refused the module.
+ * Its own parameter is safe there, since it runs only when none has.
+ *
+ * Text of __init functions is freed without the chain and is never collected.
+ * What is not collected is patched at once, the kernel's own way.
+ *
+ * Somebody who turns kprobes or ftrace off (debugfs, sysctl) makes requests go
+ * the kernel's own way. Done in the middle of a request that flips a key twice,
+ * it would let the kernel see text that is not yet what it expects.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/notifier.h>
+#include <linux/sched.h>
+
+#include "compat.h"
+#include "hvpoke.h"
+
+static DEFINE_MUTEX(session_lock);
+
+/* Written under session_lock; @owner is also read without it, by its owner to some purpose. */
+static struct {
+	struct task_struct *owner;
+	bool divert;
+	bool native_queued; /* since the last apply */
+	const char *modname;
+	struct module *mod; /* of the last site, with its text */
+	unsigned long text, len;
+	ktime_t begin;
+	u64 int3_before;
+	struct hvp_result result;
+} session;
+
+bool hvp_session_owned(void)
+{
+	return READ_ONCE(session.owner) == current;
+}
+
+bool hvp_session_diverts(void)
+{
+	return hvp_session_owned() && session.divert;
+}
+
+bool hvp_session_divert(bool divert)
+{
+	bool was = session.divert;
+
+	session.divert = divert;
+	return was;
+}
+
+void hvp_session_native_site(void)
+{
+	session.result.sites++;
+	session.result.native_sites++;
+}
+
+void hvp_session_begin(const char *modname, bool divert)
+{
+	mutex_lock(&session_lock);
+	session.divert = divert;
+	session.modname = modname;
+	session.mod = NULL;
+	memset(&session.result, 0, sizeof(session.result));
+	session.int3_before = hvp_count_int3();
+	session.result.ipis_before = hvp_count_ipis();
+	session.begin = ktime_get();
+	WRITE_ONCE(session.owner, current);
+}
+
+static void flush(void)
+{
+	u32 status = hvp_batch_flush(&session.result);
+
+	if (status != HVPOKE_OK)
+		session.result.fallback = status;
+}
+
+void hvp_session_end(struct hvp_result *result)
+{
+	flush();
+	WRITE_ONCE(session.owner, NULL);
+	session.result.ns = ktime_to_ns(ktime_sub(ktime_get(), session.begin));
+	session.result.ipis_after = hvp_count_ipis();
+	session.result.int3 = hvp_count_int3() - session.int3_before;
+	*result = session.result;
+	mutex_unlock(&session_lock);
+}
+
+static bool module_stays(const struct module *mod)
+{
+	enum module_state state = READ_ONCE(mod->state);
+
+	return state == MODULE_STATE_LIVE ||
+	       (state == MODULE_STATE_COMING && session.modname == mod->name);
+}
+
+/* Is @addr in the text of a module that stays until the session ends? */
+static bool collectable_module(unsigned long addr)
+{
+	struct module *mod;
+
+	if (session.mod && addr - session.text < session.len)
+		return module_stays(session.mod);
+
+	preempt_disable();
+	mod = hvp_symbols.module_address(addr);
+	if (mod && !module_stays(mod))
+		mod = NULL;
+	preempt_enable();
+	if (!mod)
+		return false;
+	session.text = hvp_module_text(mod, &session.len);
+	session.mod = NULL;
+	if (addr - session.text >= session.len || hvp_ranges_add(mod))
+		return false;
+	session.mod = mod;
+	return true;
+}
+
+static bool collectable(struct jump_entry *entry)
+{
+	unsigned long addr = jump_entry_code(entry);
+
+	if (jump_entry_is_init(entry))
+		return false;
+	return hvp_core_text(addr) || collectable_module(addr);
+}
+
+/*
+ * In place of arch_jump_label_transform_queue(), for the session's owner.
+ *
+ * When the batch can take no more, it is sent and the next one begins. It is
+ * also sent before a site goes natively that it holds: the kernel's own way
+ * expects the text that the last flip should have left there.
+ */
+bool hvp_session_queue(struct jump_entry *entry, enum jump_label_type type)
+{
+	if (collectable(entry)) {
+		if (!hvp_batch_add(entry, type))
+			return true;
+		if (!hvp_batch_empty()) {
+			flush();
+			if (!hvp_batch_add(entry, type))
+				return true;
+		}
+		session.result.fallback = HVPOKE_NO_MEMORY;
+	} else if (hvp_batch_holds(entry)) {
+		flush();
+	}
+	hvp_native_site(entry, type);
+	session.native_queued = true;
+	return true;
+}
+
+/* In place of arch_jump_label_transform_apply(), for the session's owner. */
+void hvp_session_apply(void)
+{
+	if (session.native_queued)
+		hvp_native_apply();
+	session.native_queued = false;
+}
+
+static int hvp_session_module(struct notifier_block *nb, unsigned long state, void *data)
+{
+	if (state == MODULE_STATE_GOING) {
+		mutex_lock(&session_lock);
+		hvp_ranges_forget(data);
+		mutex_unlock(&session_lock);
+	}
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block module_nb = {
+	.notifier_call = hvp_session_module,
+	.priority = INT_MAX,
+};
+
+/* Register with the host, before the first request may come. */
+int hvp_session_init(void)
+{
+	u32 status;
+	int err;
+
+	err = register_module_notifier(&module_nb);
+	if (err)
+		return err;
+	mutex_lock(&session_lock);
+	status = hvp_ranges_sync();
+	mutex_unlock(&session_lock);
+	if (status == HVPOKE_OK)
+		return 0;
+	pr_err("the host does not take this agent: %s\n", hvpoke_status_text(status));
+	unregister_module_notifier(&module_nb);
+	return -EIO;
+}
+
+void hvp_session_exit(void)
+{
+	unregister_module_notifier(&module_nb);
+	hvp_batch_free();
+	hvp_ranges_free();
+}

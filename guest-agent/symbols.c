@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the agent needs of the kernel and the kernel does not export.
+ *
+ * A name is taken as it stands or not at all: a compiler may have made
+ * ddebug_exec_queries.constprop.0 with other parameters of it, and to hook that
+ * would be worse than not to hook anything.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/kallsyms.h>
+#include <linux/kprobes.h>
+#include <linux/module.h>
+
+#include <asm/cpufeature.h>
+
+#include "hvpoke.h"
+
+struct hvp_symbols hvp_symbols;
+
+static unsigned long (*lookup_name)(const char *name);
+
+/*
+ * kallsyms_lookup_name() is not exported; a kprobe tells where it is. On a
+ * kernel built for IBT that is behind the function's ENDBR, which is just as
+ * good where IBT is off, and where it is on hvp_symbols_init() has given up.
+ */
+static int find_lookup_name(void)
+{
+	struct kprobe kp = { .symbol_name = "kallsyms_lookup_name" };
+	int err = register_kprobe(&kp);
+
+	if (err) {
+		pr_err("cannot find kallsyms_lookup_name with a kprobe (error %d)\n", err);
+		return err;
+	}
+	lookup_name = (void *)kp.addr;
+	unregister_kprobe(&kp);
+	return 0;
+}
+
+/*
+ * lookup_name() goes on to look into modules: a function of that name in one of
+ * them is not the kernel's.
+ */
+static unsigned long find_function(const char *name)
+{
+	unsigned long addr = lookup_name(name);
+
+	if (addr && hvp_core_text(addr))
+		return addr;
+	pr_err("this kernel has no function %s (inlined, renamed by the compiler or gone); without it a dynamic debug request cannot be diverted\n",
+	       name);
+	return 0;
+}
+
+static int find_text(void)
+{
+	hvp_symbols.stext = lookup_name("_stext");
+	hvp_symbols.etext = lookup_name("_etext");
+	if (hvp_symbols.stext && hvp_symbols.stext < hvp_symbols.etext)
+		return 0;
+	pr_err("this kernel does not tell where its text begins and ends (_stext, _etext)\n");
+	return -ENOENT;
+}
+
+static int find_needed(void)
+{
+	hvp_symbols.exec_queries = (void *)find_function("ddebug_exec_queries");
+	hvp_symbols.transform_queue = (void *)find_function("arch_jump_label_transform_queue");
+	hvp_symbols.transform_apply = (void *)find_function("arch_jump_label_transform_apply");
+	hvp_symbols.module_address = (void *)find_function("__module_address");
+	hvp_symbols.text_mutex = (void *)lookup_name("text_mutex");
+	if (!hvp_symbols.text_mutex)
+		pr_err("this kernel does not show text_mutex; without it text cannot be patched side by side with the kernel\n");
+	if (!hvp_symbols.exec_queries || !hvp_symbols.transform_queue ||
+	    !hvp_symbols.transform_apply || !hvp_symbols.module_address || !hvp_symbols.text_mutex)
+		return -ENOENT;
+	return 0;
+}
+
+int __init hvp_symbols_init(void)
+{
+	int err;
+
+	/*
+	 * None of these functions is called through a pointer in the kernel, so
+	 * its build has taken the ENDBR away that such a call must find.
+	 */
+	if (boot_cpu_has(X86_FEATURE_IBT)) {
+		pr_err("indirect branch tracking is on, which forbids to call the functions that must be diverted; boot with ibt=off\n");
+		return -EOPNOTSUPP;
+	}
+	err = find_lookup_name();
+	if (!err)
+		err = find_text();
+	if (!err)
+		err = find_needed();
+	if (err)
+		return err;
+	hvp_symbols.ddebug_lock = (void *)lookup_name("ddebug_lock");
+	hvp_symbols.ddebug_tables = (void *)lookup_name("ddebug_tables");
+	hvp_symbols.ddebug_start = (void *)lookup_name("__start___dyndbg");
+	hvp_symbols.ddebug_stop = (void *)lookup_name("__stop___dyndbg");
+	return 0;
+}

@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# build-modules.sh [RELEASE...] - hvpoke.ko for these kernels, or for every 6.1
+# and 6.12 whose headers are installed. Prints one line for each; ends with 0 if
+# all were built. Each goes to build/modules/RELEASE/hvpoke.ko, with the log of
+# the build (W=1) beside it.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit
+
+if [ $# = 0 ]; then
+	for dir in /lib/modules/6.1.*/build /lib/modules/6.12.*/build; do
+		[ -f "$dir/Makefile" ] || continue
+		dir=${dir%/build}
+		set -- "$@" "${dir##*/}"
+	done
+fi
+if [ $# = 0 ]; then
+	echo "build-modules: no headers of a Linux 6.1 or 6.12 are installed (/lib/modules/*/build)" >&2
+	exit 1
+fi
+
+# The kernel's build writes beside the sources, so it gets a copy of them. What
+# has not changed keeps its time stamp and is not built again.
+copy() {
+	mkdir -p "$1/guest-agent" "$1/proto"
+	copy_changed guest-agent "$1" && copy_changed proto "$1"
+}
+copy_changed() {
+	local file
+	for file in "$1"/*.[ch] "$1"/Kbuild; do
+		[ -f "$file" ] || continue
+		cmp -s "$file" "$2/$file" || cp "$file" "$2/$file" || return 1
+	done
+}
+
+failed=0
+for release; do
+	out=build/modules/$release
+	headers=/lib/modules/$release/build
+	rm -f "$out/hvpoke.ko"
+	mkdir -p "$out"
+	if [ ! -f "$headers/Makefile" ]; then
+		echo "hvpoke.ko for $release: not built, no headers in $headers"
+		failed=1
+	elif copy "$out/src" &&
+		make -C "$headers" M="$PWD/$out/src/guest-agent" CONFIG_HVPOKE=m W=1 modules \
+			>"$out/log" 2>&1 &&
+		cp "$out/src/guest-agent/hvpoke.ko" "$out/hvpoke.ko"; then
+		echo "hvpoke.ko for $release: $out/hvpoke.ko"
+	else
+		echo "hvpoke.ko for $release: not built, see $out/log"
+		failed=1
+	fi
+done
+exit $failed

@@ -1,0 +1,553 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The real hvpoke, run against a real control server in this process. What must
+ * be said clearly, with an exit code that is not 0, within 2 s: a bad query, an
+ * unknown VM, a dead VM's socket, a paused VM.
+ */
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <pty.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "control_server.h"
+#include "fake_backend.h"
+#include "service.h"
+
+#define LIMIT_MS 2000
+
+struct fixture {
+	struct hvp_service service; /* first: it is the methods' ctx */
+	struct fake fake;
+	struct server server;
+	pthread_t guest;
+	atomic_bool guest_runs;
+	atomic_bool paused;
+	atomic_uint fallback;
+	char hvpoke[PATH_MAX];
+};
+
+/* What one run of hvpoke came to. */
+struct run {
+	int code;
+	long ms;
+	char out[16384];
+	char err[16384];
+};
+
+static bool is_paused(struct hvp_service *service)
+{
+	return atomic_load(&((struct fixture *)service)->paused);
+}
+
+static void set_paused(void *ctx, struct hvp_call *call, bool paused)
+{
+	struct json_object *result = json_object_new_object();
+	struct fixture *f = ctx;
+
+	atomic_store(&f->paused, paused);
+	json_object_object_add(result, "state",
+			       json_object_new_string(paused ? "paused" : "running"));
+	hvp_call_reply(call, result);
+}
+
+static void pause_vm(void *ctx, struct hvp_call *call, struct json_object *params)
+{
+	(void)params;
+	set_paused(ctx, call, true);
+}
+
+static void resume_vm(void *ctx, struct hvp_call *call, struct json_object *params)
+{
+	(void)params;
+	set_paused(ctx, call, false);
+}
+
+static const struct hvp_method methods[] = {
+	HVP_SERVICE_METHODS, {"pause", pause_vm}, {"resume", resume_vm}, {NULL, NULL}};
+
+/* The guest: completes whatever it is asked for. */
+static void *guest(void *arg)
+{
+	struct fixture *f = arg;
+	struct hvpoke_cmd *cmd = fake_cmd(&f->fake);
+	uint64_t id;
+
+	while (atomic_load(&f->guest_runs)) {
+		if (fake_ring(&f->fake, HVPOKE_CMD_FETCH) != HVPOKE_OK) {
+			usleep(1000);
+			continue;
+		}
+		id = cmd->fetch.id;
+		fake_batch(&f->fake, NULL, 0);
+		memset(&cmd->complete, 0, sizeof(cmd->complete));
+		cmd->complete.id = id;
+		cmd->complete.bad_query = HVPOKE_NO_INDEX;
+		cmd->complete.matched = 714;
+		cmd->complete.changed = 650;
+		cmd->complete.sites = 643;
+		cmd->complete.guest_ns = 1500000;
+		cmd->complete.batches = 1;
+		cmd->complete.fallback = atomic_load(&f->fallback);
+		fake_ring(&f->fake, HVPOKE_CMD_COMPLETE);
+	}
+	return NULL;
+}
+
+static void start_guest(struct fixture *f)
+{
+	fake_hello(&f->fake);
+	atomic_store(&f->guest_runs, true);
+	pthread_create(&f->guest, NULL, guest, f);
+}
+
+/* build/<variant>/hvpoke, next to our own build/<variant>/tests/unit/test_cli. */
+static void find_hvpoke(struct fixture *f)
+{
+	char self[PATH_MAX] = "";
+
+	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	snprintf(f->hvpoke, sizeof(f->hvpoke), "%s/hvpoke", dirname(dirname(dirname(self))));
+	if (access(f->hvpoke, X_OK))
+		fail_msg("%s is not built: make programs", f->hvpoke);
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	find_hvpoke(f);
+	fake_init(&f->fake, FAKE_RAM);
+	f->service =
+		(struct hvp_service){.name = "vm", .guest = f->fake.guest, .is_paused = is_paused};
+	server_start(&f->server, methods, f);
+	setenv("HVPOKE_RUNTIME_DIR", f->server.dir, 1);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	if (atomic_exchange(&f->guest_runs, false))
+		pthread_join(f->guest, NULL);
+	server_stop(&f->server);
+	fake_free(&f->fake);
+	free(f);
+	return 0;
+}
+
+static void slurp(int fd, char *text, size_t size)
+{
+	ssize_t got = pread(fd, text, size - 1, 0);
+
+	text[got > 0 ? got : 0] = '\0';
+	close(fd);
+}
+
+static void run_with(struct run *run, const char *const *argv, int err_fd)
+{
+	int out = memfd_create("out", 0), err = err_fd >= 0 ? err_fd : memfd_create("err", 0);
+	struct timespec start, end;
+	int status;
+	pid_t child;
+
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	child = fork();
+	if (!child) {
+		dup2(out, STDOUT_FILENO);
+		dup2(err, STDERR_FILENO);
+		execv(argv[0], (char *const *)argv);
+		_exit(127);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	assert_true(WIFEXITED(status));
+	run->code = WEXITSTATUS(status);
+	run->ms = (end.tv_sec - start.tv_sec) * 1000 + (end.tv_nsec - start.tv_nsec) / 1000000;
+	slurp(out, run->out, sizeof(run->out));
+	if (err_fd < 0)
+		slurp(err, run->err, sizeof(run->err));
+}
+
+/* hvpoke with up to 6 arguments; NULL ends them. */
+static struct run hvpoke(struct fixture *f, const char *a, const char *b, const char *c,
+			 const char *d, const char *e)
+{
+	const char *argv[] = {f->hvpoke, a, b, c, d, e, NULL};
+	struct run run;
+
+	run_with(&run, argv, -1);
+	return run;
+}
+
+static void expect(const struct run *run, int code, const char *in_out, const char *in_err)
+{
+	if (run->code != code || !strstr(run->out, in_out) || !strstr(run->err, in_err))
+		fail_msg("exit code %d (expected %d)\n--- stdout, expected \"%s\":\n%s"
+			 "--- stderr, expected \"%s\":\n%s",
+			 run->code, code, in_out, run->out, in_err, run->err);
+	assert_in_range(run->ms, 0, LIMIT_MS);
+}
+
+static struct json_object *parsed(const struct run *run)
+{
+	struct json_object *object = json_tokener_parse(run->out);
+
+	if (!object)
+		fail_msg("not JSON: %s", run->out);
+	return object;
+}
+
+static const char *error_code(struct json_object *object)
+{
+	return json_object_get_string(
+		json_object_object_get(json_object_object_get(object, "error"), "code"));
+}
+
+static void shows_a_bad_query(void **state)
+{
+	struct fixture *f = *state;
+	struct json_object *object;
+	struct run run;
+
+	run = hvpoke(f, "toggle", "vm", "module foo fun bar +p", NULL, NULL);
+	expect(&run, 2, "", "column 12");
+	expect(&run, 2, "", "  module foo fun bar +p\n             ^~~\n");
+	/* The same when there is no such VM, and when it is down. */
+	run = hvpoke(f, "toggle", "nosuch", "!line 3 +p", NULL, NULL);
+	expect(&run, 2, "", "  !line 3 +p\n  ^~~~~\n");
+	/* The line at fault only, and the mark where it should be, in characters. */
+	run = hvpoke(f, "toggle", "vm", "+p\nformat \xc3\xa4\xc3\xb6 nonsense +p\n-p", NULL, NULL);
+	expect(&run, 2, "", "  format \xc3\xa4\xc3\xb6 nonsense +p\n            ^~~~~~~~\n");
+	run = hvpoke(f, "toggle", "vm", "", NULL, NULL);
+	expect(&run, 2, "", "bad query");
+	run = hvpoke(f, "toggle", "vm", "format \xff +p", NULL, NULL);
+	expect(&run, 2, "", "UTF-8");
+	run = hvpoke(f, "toggle", "--json", "vm", "!line 3 +p", NULL);
+	expect(&run, 2, "", "!line");
+	object = parsed(&run);
+	assert_string_equal(error_code(object), "bad-query");
+	json_object_put(object);
+}
+
+static void shows_an_unknown_vm(void **state)
+{
+	struct fixture *f = *state;
+	struct json_object *object;
+	struct run run;
+
+	run = hvpoke(f, "toggle", "nosuch", "+p", NULL, NULL);
+	expect(&run, 3, "", "there is no VM \"nosuch\"");
+	expect(&run, 3, "", "known: vm\n");
+	run = hvpoke(f, "stats", "nosuch", "--json", NULL, NULL);
+	expect(&run, 3, "\"known\":[\"vm\"]", "nosuch");
+	object = parsed(&run);
+	assert_string_equal(error_code(object), "unknown-vm");
+	json_object_put(object);
+	run = hvpoke(f, "info", "/nonexistent/x.sock", NULL, NULL, NULL);
+	expect(&run, 3, "", "/nonexistent/x.sock");
+	run = hvpoke(f, "info", "\033[2J", NULL, NULL, NULL);
+	expect(&run, 3, "", "\"?[2J\"");
+	run = hvpoke(f, "info", "", NULL, NULL, NULL);
+	expect(&run, 3, "", "there is no VM \"\"");
+}
+
+/* A socket that a crash left behind, in the same runtime directory. */
+static void make_dead(struct fixture *f, char *path, size_t size)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	snprintf(path, size, "%s/crashed.sock", f->server.dir);
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	close(fd);
+}
+
+static void shows_a_dead_vm(void **state)
+{
+	struct fixture *f = *state;
+	struct json_object *object;
+	char path[128];
+	struct run run;
+
+	make_dead(f, path, sizeof(path));
+	run = hvpoke(f, "toggle", "crashed", "+p", NULL, NULL);
+	expect(&run, 3, "", "VM \"crashed\"");
+	expect(&run, 3, "", "not running");
+	run = hvpoke(f, "info", path, "--json", NULL, NULL);
+	expect(&run, 3, "", "not running");
+	object = parsed(&run);
+	assert_string_equal(error_code(object), "dead");
+	json_object_put(object);
+	run = hvpoke(f, "list", NULL, NULL, NULL, NULL);
+	expect(&run, 0, "crashed  dead", "");
+	expect(&run, 0, "vm       running", "");
+	assert_int_equal(unlink(path), 0);
+}
+
+/* Somebody holds the socket, but does not serve it. */
+static void shows_a_stopped_vm(void **state)
+{
+	struct fixture *f = *state;
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	struct run run;
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%.90s/stopped.sock", f->server.dir);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(fd, 5), 0);
+	run = hvpoke(f, "toggle", "stopped", "+p", NULL, NULL);
+	expect(&run, 3, "", "does not answer");
+	run = hvpoke(f, "list", NULL, NULL, NULL, NULL);
+	expect(&run, 0, "stopped  unreachable", "");
+	close(fd);
+	assert_int_equal(unlink(addr.sun_path), 0);
+}
+
+static void shows_a_paused_vm(void **state)
+{
+	struct fixture *f = *state;
+	struct json_object *object;
+	struct run run;
+
+	start_guest(f);
+	run = hvpoke(f, "pause", "vm", NULL, NULL, NULL);
+	expect(&run, 0, "state  paused\n", "");
+	run = hvpoke(f, "toggle", "vm", "+p", NULL, NULL);
+	expect(&run, 1, "", "the VM is paused");
+	run = hvpoke(f, "toggle", "vm", "+p", "--json", NULL);
+	object = parsed(&run);
+	assert_string_equal(error_code(object), "paused");
+	json_object_put(object);
+	run = hvpoke(f, "list", NULL, NULL, NULL, NULL);
+	expect(&run, 0, "paused", "");
+	run = hvpoke(f, "resume", "vm", NULL, NULL, NULL);
+	expect(&run, 0, "state  running\n", "");
+	run = hvpoke(f, "toggle", "vm", "+p", NULL, NULL);
+	expect(&run, 0, "matched", "");
+}
+
+static void shows_that_there_is_no_agent(void **state)
+{
+	struct fixture *f = *state;
+	struct run run;
+
+	run = hvpoke(f, "toggle", "vm", "+p", NULL, NULL);
+	expect(&run, 1, "", "no agent");
+	run = hvpoke(f, "idle", "vm", "10", NULL, NULL);
+	expect(&run, 1, "", "no agent");
+	run = hvpoke(f, "quit", "vm", NULL, NULL, NULL);
+	expect(&run, 1, "", "no method \"quit\""); /* this test's VM has none */
+}
+
+static void shows_a_timeout(void **state)
+{
+	struct fixture *f = *state;
+	struct run run;
+
+	fake_hello(&f->fake); /* and never a word after that */
+	run = hvpoke(f, "toggle", "--timeout", "0.3", "vm", "+p");
+	expect(&run, 4, "", "within 0.300 s");
+	run = hvpoke(f, "idle", "vm", "10", "--timeout=0.3", NULL);
+	expect(&run, 4, "", "within 0.300 s");
+}
+
+static void toggles(void **state)
+{
+	struct fixture *f = *state;
+	struct json_object *object;
+	struct run run;
+
+	start_guest(f);
+	run = hvpoke(f, "toggle", "vm", "module a +p; !func b* -p", NULL, NULL);
+	expect(&run, 0, "matched   714\nchanged   650\nsites     643\npauses    1 (", "");
+	expect(&run, 0, "IPIs      0\n", "");
+	assert_null(strstr(run.out, "fell back"));
+	/* A query may look like an option. */
+	run = hvpoke(f, "toggle", "vm", "-p", NULL, NULL);
+	expect(&run, 0, "via       hvpoke\n", "");
+	run = hvpoke(f, "toggle", "vm", "--native", "--", "-p");
+	expect(&run, 0, "via       native\n", "");
+	atomic_store(&f->fallback, HVPOKE_MISMATCH);
+	run = hvpoke(f, "toggle", f->server.path, "+p", NULL, NULL);
+	expect(&run, 0, "fell back to the kernel's own way: a site's memory does not hold", "");
+	run = hvpoke(f, "--json", "toggle", "vm", "+p", NULL);
+	object = parsed(&run);
+	assert_int_equal(json_object_get_int(json_object_object_get(object, "sites")), 643);
+	json_object_put(object);
+	run = hvpoke(f, "idle", "vm", "10", NULL, NULL);
+	expect(&run, 0, "ipis   0\nguest  1500.0 us\n", "");
+}
+
+static void lists_and_informs(void **state)
+{
+	struct fixture *f = *state;
+	struct json_object *object;
+	struct run run;
+
+	fake_hello(&f->fake);
+	run = hvpoke(f, "list", NULL, NULL, NULL, NULL);
+	expect(&run, 0, "NAME  STATE    PID", "");
+	expect(&run, 0, "6.1.0-test\n", "");
+	run = hvpoke(f, "list", "--json", NULL, NULL, NULL);
+	object = parsed(&run);
+	assert_int_equal(json_object_array_length(object), 1);
+	json_object_put(object);
+	run = hvpoke(f, "info", "vm", NULL, NULL, NULL);
+	expect(&run, 0, "agent kernel   6.1.0-test\n", "");
+	run = hvpoke(f, "stats", "vm", NULL, NULL, NULL);
+	expect(&run, 0, "max pause ", "");
+	run = hvpoke(f, "stats", "--json", "vm", NULL, NULL);
+	object = parsed(&run);
+	json_object_put(object);
+	setenv("HVPOKE_RUNTIME_DIR", "/nonexistent", 1);
+	run = hvpoke(f, "list", NULL, NULL, NULL, NULL);
+	expect(&run, 0, "", "no VM is running");
+	run = hvpoke(f, "list", "--json", NULL, NULL, NULL);
+	expect(&run, 0, "[]\n", "");
+}
+
+static void explains_its_usage(void **state)
+{
+	static const char *const wrong[][5] = {
+		{NULL},
+		{"frobnicate"},
+		{"info"},
+		{"info", "vm", "other"},
+		{"info", "vm", "--native"},
+		{"info", "--timeout", "1", "vm"},
+		{"toggle", "vm"},
+		{"toggle", "vm", "module", "a", "+p"},
+		{"toggle", "vm", "+p", "--timeout"},
+		{"toggle", "vm", "+p", "--timeout", "0"},
+		{"toggle", "vm", "+p", "--timeout", "nan"},
+		{"toggle", "vm", "+p", "--timeout=1s"},
+		{"toggle", "vm", "+p", "--timeout=9999"},
+		{"toggle", "vm", "+p", "--frobnicate"},
+		{"idle", "vm", "x"},
+		{"idle", "vm", "0"},
+		{"idle", "vm", "99999999999999999999"},
+		{"list", "vm"},
+		{"help", "frobnicate"},
+	};
+	struct fixture *f = *state;
+	struct run run;
+	size_t i;
+
+	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		run = hvpoke(f, wrong[i][0], wrong[i][1], wrong[i][2], wrong[i][3], wrong[i][4]);
+		expect(&run, 2, "", "hvpoke: ");
+	}
+	run = hvpoke(f, "--version", NULL, NULL, NULL, NULL);
+	expect(&run, 0, "hvpoke ", "");
+	run = hvpoke(f, "help", NULL, NULL, NULL, NULL);
+	expect(&run, 0, "toggle", "");
+	run = hvpoke(f, "toggle", "--help", NULL, NULL, NULL);
+	expect(&run, 0, "usage: hvpoke toggle", "");
+	run = hvpoke(f, "help", "idle", NULL, NULL, NULL);
+	expect(&run, 0, "usage: hvpoke idle", "");
+}
+
+/* On a terminal a long wait shows signs of life, and wipes them away at the end. */
+static void shows_progress_on_a_terminal(void **state)
+{
+	struct fixture *f = *state;
+	const char *argv[] = {f->hvpoke, "toggle", "--timeout", "2.5", "vm", "+p", NULL};
+	char text[4096];
+	struct run run;
+	int master, slave;
+	ssize_t got;
+
+	fake_hello(&f->fake);
+	assert_int_equal(openpty(&master, &slave, NULL, NULL, NULL), 0);
+	run_with(&run, argv, slave);
+	got = read(master, text, sizeof(text) - 1);
+	assert_true(got > 0);
+	text[got] = '\0';
+	assert_non_null(strstr(text, "\rwaiting for the guest... 2 s"));
+	assert_non_null(strstr(text, "\r\033[K"));
+	assert_int_equal(run.code, 4);
+	assert_string_equal(run.out, "");
+	close(master);
+	close(slave);
+}
+
+/* What bash would offer for @words, the last of which is to be completed. */
+static struct run complete_words(const char *words)
+{
+	const char *argv[] = {"/bin/bash",
+			      "--norc",
+			      "-c",
+			      ". configs/completion/hvpoke.bash; read -ra COMP_WORDS <<<\"$1\"; "
+			      "[[ $1 == *' ' ]] && COMP_WORDS+=(''); "
+			      "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _hvpoke; "
+			      "echo \"${COMPREPLY[*]}\"",
+			      "bash",
+			      words,
+			      NULL};
+	struct run run;
+
+	run_with(&run, argv, -1);
+	return run;
+}
+
+static void completes_names(void **state)
+{
+	static const struct {
+		const char *words;
+		const char *offers;
+	} cases[] = {
+		{"hvpoke to", "toggle\n"},
+		{"hvpoke info ", "crashed vm\n"},
+		{"hvpoke info v", "vm\n"},
+		{"hvpoke info x", "\n"},
+		{"hvpoke info vm ", "\n"},
+		{"hvpoke list ", "\n"},
+		{"hvpoke toggle --native --timeout 5 v", "vm\n"},
+		{"hvpoke toggle --timeout ", "\n"},
+		{"hvpoke toggle vm --na", "--native\n"},
+		{"hvpoke --v", "--version\n"},
+		{"hvpoke help idl", "idle\n"},
+	};
+	struct fixture *f = *state;
+	char path[128];
+	struct run run;
+	size_t i;
+
+	if (access("configs/completion/hvpoke.bash", R_OK))
+		fail_msg("run from the top of the repository");
+	make_dead(f, path, sizeof(path));
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		run = complete_words(cases[i].words);
+		assert_string_equal(run.err, "");
+		assert_string_equal(run.out, cases[i].offers);
+	}
+	assert_int_equal(unlink(path), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(shows_a_bad_query),
+		TEST(shows_an_unknown_vm),
+		TEST(shows_a_dead_vm),
+		TEST(shows_a_stopped_vm),
+		TEST(shows_a_paused_vm),
+		TEST(shows_that_there_is_no_agent),
+		TEST(shows_a_timeout),
+		TEST(toggles),
+		TEST(lists_and_informs),
+		TEST(explains_its_usage),
+		TEST(shows_progress_on_a_terminal),
+		TEST(completes_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

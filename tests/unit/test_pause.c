@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The pause engine without KVM: threads that stand in for vCPUs, with a KVM_RUN
+ * that blocks or spins until it is kicked. Run under TSan: what a coordinator
+ * may touch while the VM stands is plain memory here, which the vCPUs use in
+ * guest mode, so that any hole in the pause is a data race.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "pause.h"
+
+#define MAX_CPUS 8
+#define WORDS	 16
+
+enum behaviour { HALTS, SPINS, RINGS, STUCK };
+
+struct fake {
+	struct pause_cpu cpu;
+	struct machine *machine;
+	enum behaviour behaviour;
+	uint8_t immediate_exit;
+	bool half_done;	   /* an access that the next KVM_RUN completes; plain on purpose */
+	atomic_uint runs;  /* KVM_RUNs so far */
+	atomic_uint rings; /* pauses that this vCPU coordinated */
+	atomic_uint canceled;
+	pthread_t thread;
+};
+
+struct machine {
+	struct pause pause;
+	struct fake fake[MAX_CPUS];
+	struct pause_cpu *cpus[MAX_CPUS];
+	unsigned int nr;
+	/* "Guest memory": written by who paused the VM, read by vCPUs in guest mode. All words equal. */
+	uint64_t memory[WORDS];
+	atomic_bool release;  /* lets STUCK vCPUs go on */
+	atomic_uint in_pause; /* coordinators between begin and end: never 2 */
+};
+
+static void check_memory(const struct machine *machine)
+{
+	for (unsigned int i = 1; i < WORDS; i++)
+		if (machine->memory[i] != machine->memory[0])
+			abort();
+}
+
+/* As a batch does: everything in sight, plainly. */
+static void write_memory(struct machine *machine)
+{
+	if (atomic_fetch_add(&machine->in_pause, 1))
+		abort();
+	for (unsigned int i = 0; i < machine->nr; i++)
+		if (machine->fake[i].behaviour != RINGS && machine->fake[i].half_done)
+			abort(); /* CASES 2 (the access of one that rings is the ringing) */
+	check_memory(machine);
+	for (unsigned int i = 0; i < WORDS; i++)
+		machine->memory[i]++;
+	atomic_fetch_sub(&machine->in_pause, 1);
+}
+
+/*
+ * KVM_RUN as far as the engine can tell: returns when immediate_exit is set or
+ * a signal comes, whenever that was since the thread looked at the gate. (The
+ * kernel looks for signals with none able to slip in before it sleeps; ppoll()
+ * gives us the same.)
+ */
+static void fake_kvm_run(struct fake *fake)
+{
+	const struct timespec tick = {.tv_nsec = 200000};
+	sigset_t block, before;
+
+	sigemptyset(&block);
+	sigaddset(&block, PAUSE_SIGNAL);
+	pthread_sigmask(SIG_BLOCK, &block, &before);
+	atomic_fetch_add(&fake->runs, 1);
+	fake->half_done = false;
+	check_memory(fake->machine);
+	if (!__atomic_load_n(&fake->immediate_exit, __ATOMIC_SEQ_CST)) {
+		if (fake->behaviour == HALTS)
+			ppoll(NULL, 0, NULL, &before);
+		else if (fake->behaviour == SPINS)
+			while (!__atomic_load_n(&fake->immediate_exit, __ATOMIC_SEQ_CST))
+				check_memory(fake->machine);
+		else
+			ppoll(NULL, 0, &tick, &before);
+	}
+	check_memory(fake->machine);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void fake_handle_exit(struct fake *fake)
+{
+	struct machine *machine = fake->machine;
+	struct hvp_pause_times times = {0};
+	int err;
+
+	fake->half_done = true;
+	if (fake->behaviour == STUCK) {
+		while (!atomic_load(&machine->release))
+			sched_yield();
+	} else if (fake->behaviour == RINGS) {
+		err = pause_begin(&machine->pause, &fake->cpu, &times);
+		if (!err) {
+			write_memory(machine);
+			pause_end(&machine->pause, &fake->cpu, &times);
+			atomic_fetch_add(&fake->rings, 1);
+		} else if (err == -ECANCELED) {
+			atomic_fetch_add(&fake->canceled, 1);
+		}
+	}
+}
+
+/* The run loop of vmm/vcpu.c, as far as it is the engine's. */
+static void *fake_thread(void *arg)
+{
+	struct fake *fake = arg;
+	struct pause *pause = &fake->machine->pause;
+
+	pause_cpu_start(pause, &fake->cpu);
+	for (;;) {
+		if (pause_cpu_enter(pause, &fake->cpu)) {
+			fake_kvm_run(fake);
+			pause_cpu_leave(&fake->cpu);
+			fake_handle_exit(fake);
+			continue;
+		}
+		fake->half_done = false;
+		pause_cpu_stop(pause, &fake->cpu);
+		if (!pause_cpu_wait(pause, &fake->cpu))
+			break;
+	}
+	pause_cpu_end(pause, &fake->cpu);
+	return NULL;
+}
+
+static struct machine *machine_new(unsigned int nr, const enum behaviour *behaviour)
+{
+	struct machine *machine = calloc(1, sizeof(*machine));
+
+	assert_non_null(machine);
+	assert_int_equal(pause_install_handler(), 0);
+	machine->nr = nr;
+	for (unsigned int i = 0; i < nr; i++) {
+		machine->fake[i].machine = machine;
+		machine->fake[i].behaviour = behaviour[i];
+		machine->fake[i].cpu.immediate_exit = &machine->fake[i].immediate_exit;
+		machine->cpus[i] = &machine->fake[i].cpu;
+	}
+	pause_init(&machine->pause, machine->cpus, nr);
+	/* Generous: a sanitizer on a loaded machine is slow, and only a lost kick takes forever. */
+	machine->pause.timeout_ns = 20 * PAUSE_TIMEOUT_NS;
+	return machine;
+}
+
+static void machine_start(struct machine *machine)
+{
+	for (unsigned int i = 0; i < machine->nr; i++)
+		assert_int_equal(pthread_create(&machine->fake[i].thread, NULL, fake_thread,
+						&machine->fake[i]),
+				 0);
+}
+
+static void machine_end(struct machine *machine)
+{
+	pause_exit(&machine->pause);
+	for (unsigned int i = 0; i < machine->nr; i++) {
+		pthread_join(machine->fake[i].thread, NULL);
+		assert_int_equal(machine->fake[i].cpu.state, VCPU_ENDED);
+	}
+	assert_int_equal(machine->pause.running, 0);
+	free(machine);
+}
+
+static void nap_us(unsigned int us)
+{
+	const struct timespec nap = {.tv_nsec = us * 1000l};
+
+	nanosleep(&nap, NULL);
+}
+
+static void operator_pauses(struct machine *machine, unsigned int times)
+{
+	for (unsigned int i = 0; i < times; i++) {
+		assert_int_equal(pause_begin(&machine->pause, NULL, NULL), 0);
+		write_memory(machine);
+		pause_end(&machine->pause, NULL, NULL);
+		if (i % 4 == 0)
+			nap_us(i % 200);
+	}
+}
+
+/* CASES 1: kicks that come at any point of the way into KVM_RUN, where a halted vCPU stays. */
+static void test_halting_vcpus_stop_every_time(void **state)
+{
+	const enum behaviour behaviour[] = {HALTS, HALTS, HALTS};
+	struct machine *machine = machine_new(3, behaviour);
+
+	(void)state;
+	machine_start(machine);
+	operator_pauses(machine, 5000);
+	machine_end(machine);
+}
+
+static void test_more_vcpus_than_cores(void **state)
+{
+	const enum behaviour behaviour[] = {SPINS, HALTS, SPINS, SPINS, HALTS, SPINS, SPINS, SPINS};
+	struct machine *machine = machine_new(8, behaviour);
+
+	(void)state;
+	machine->pause.may_spin = false;
+	machine_start(machine);
+	operator_pauses(machine, 300);
+	machine_end(machine);
+}
+
+/* vCPUs that ring at the same time take turns, and an operator gets in between. */
+static void test_ringing_vcpus_and_an_operator(void **state)
+{
+	const enum behaviour behaviour[] = {RINGS, RINGS, HALTS, RINGS};
+	struct machine *machine = machine_new(4, behaviour);
+
+	(void)state;
+	machine_start(machine);
+	operator_pauses(machine, 2000);
+	while (!machine->fake[0].rings || !machine->fake[1].rings || !machine->fake[3].rings)
+		nap_us(100);
+	machine_end(machine);
+}
+
+/* A batch that comes while an operator holds the VM waits, and goes on after the resume. */
+static void test_batch_waits_for_the_operator(void **state)
+{
+	const enum behaviour behaviour[] = {RINGS, HALTS};
+	struct machine *machine = machine_new(2, behaviour);
+	unsigned int rings;
+
+	(void)state;
+	machine_start(machine);
+	while (machine->fake[0].rings < 10)
+		nap_us(100);
+	for (unsigned int i = 0; i < 20; i++) {
+		assert_int_equal(pause_begin(&machine->pause, NULL, NULL), 0);
+		rings = machine->fake[0].rings;
+		nap_us(1000);
+		assert_int_equal(machine->fake[0].rings, rings);
+		pause_end(&machine->pause, NULL, NULL);
+		while (machine->fake[0].rings == rings)
+			nap_us(100);
+	}
+	machine_end(machine);
+}
+
+/* A vCPU's thread that does not come back from a device: undone, and everybody goes on. */
+static void test_stuck_vcpu_times_out(void **state)
+{
+	const enum behaviour behaviour[] = {HALTS, STUCK, SPINS};
+	struct machine *machine = machine_new(3, behaviour);
+	unsigned int runs;
+
+	(void)state;
+	machine->pause.timeout_ns = 20000000;
+	machine_start(machine);
+	/* The tick of its KVM_RUN brings it into the device. */
+	while (!machine->fake[1].runs)
+		nap_us(100);
+	nap_us(50000);
+	for (unsigned int i = 0; i < 3; i++) {
+		assert_int_equal(pause_begin(&machine->pause, NULL, NULL), -ETIMEDOUT);
+		assert_int_equal(machine->pause.gate, 0);
+		runs = machine->fake[0].runs;
+		while (machine->fake[0].runs == runs && machine->fake[0].cpu.state != VCPU_GUEST)
+			nap_us(100);
+	}
+	machine->pause.timeout_ns = 20 * PAUSE_TIMEOUT_NS;
+	atomic_store(&machine->release, true);
+	operator_pauses(machine, 10);
+	machine_end(machine);
+}
+
+static void test_vcpus_that_have_not_started_are_still(void **state)
+{
+	const enum behaviour behaviour[] = {HALTS, HALTS};
+	struct machine *machine = machine_new(2, behaviour);
+	struct hvp_pause_times times = {0};
+
+	(void)state;
+	assert_int_equal(pause_begin(&machine->pause, NULL, &times), 0);
+	assert_in_range(times.kick_ns, 1, PAUSE_TIMEOUT_NS);
+	/* Started while the VM is paused: they must not enter. */
+	machine_start(machine);
+	nap_us(20000);
+	assert_int_equal(machine->fake[0].runs, 0);
+	assert_int_equal(machine->fake[1].runs, 0);
+	pause_end(&machine->pause, NULL, &times);
+	assert_in_range(times.wake_ns, 1, PAUSE_TIMEOUT_NS);
+	while (!machine->fake[0].runs || !machine->fake[1].runs)
+		nap_us(100);
+	machine_end(machine);
+}
+
+struct operator_thread {
+	struct machine *machine;
+	pthread_t thread;
+	atomic_uint pauses;
+};
+
+static void *operate(void *arg)
+{
+	struct operator_thread *operator= arg;
+	int err;
+
+	while (!(err = pause_begin(&operator->machine->pause, NULL, NULL))) {
+		write_memory(operator->machine);
+		pause_end(&operator->machine->pause, NULL, NULL);
+		atomic_fetch_add(&operator->pauses, 1);
+	}
+	return (void *)(intptr_t)err;
+}
+
+/* The end may come at any time: in a batch, in an operator's pause, while both wait. */
+static void test_exit_during_pauses(void **state)
+{
+	const enum behaviour behaviour[] = {RINGS, RINGS, HALTS, SPINS};
+
+	(void)state;
+	for (unsigned int i = 0; i < 200; i++) {
+		struct machine *machine = machine_new(4, behaviour);
+		struct operator_thread operator= {.machine = machine};
+		void *err;
+
+		machine_start(machine);
+		assert_int_equal(pthread_create(&operator.thread, NULL, operate, &operator), 0);
+		nap_us(i * 5);
+		pause_exit(&machine->pause);
+		assert_int_equal(pthread_join(operator.thread, &err), 0);
+		assert_int_equal((intptr_t)err, -ECANCELED);
+		machine_end(machine);
+	}
+}
+
+/* An operator who paused the VM and never resumes it must not keep it from ending. */
+static void test_exit_while_paused(void **state)
+{
+	const enum behaviour behaviour[] = {RINGS, HALTS, RINGS};
+	struct machine *machine = machine_new(3, behaviour);
+
+	(void)state;
+	machine_start(machine);
+	while (machine->fake[0].rings < 3)
+		nap_us(100);
+	assert_int_equal(pause_begin(&machine->pause, NULL, NULL), 0);
+	machine_end(machine);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_halting_vcpus_stop_every_time),
+		cmocka_unit_test(test_more_vcpus_than_cores),
+		cmocka_unit_test(test_ringing_vcpus_and_an_operator),
+		cmocka_unit_test(test_batch_waits_for_the_operator),
+		cmocka_unit_test(test_stuck_vcpu_times_out),
+		cmocka_unit_test(test_vcpus_that_have_not_started_are_still),
+		cmocka_unit_test(test_exit_during_pauses),
+		cmocka_unit_test(test_exit_while_paused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
