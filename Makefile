@@ -30,6 +30,7 @@ cli_srcs := $(wildcard patcher/cli/*.c)
 vmm_srcs := $(filter-out vmm/main.c,$(wildcard vmm/*.c))
 unit_srcs := $(wildcard tests/unit/test_*.c)
 unit_lib_srcs := $(filter-out $(unit_srcs),$(wildcard tests/unit/*.c))
+hvpoked_srcs := $(filter-out qemu/main.c,$(wildcard qemu/*.c))
 kvm_srcs := $(wildcard tests/kvm/test_*.c)
 kvm_lib_srcs := $(filter-out $(kvm_srcs),$(wildcard tests/kvm/*.c))
 bench_srcs := $(wildcard tests/bench/*.c)
@@ -39,7 +40,7 @@ unit_bins := $(patsubst %.c,$(B)/%,$(unit_srcs))
 kvm_bins := $(patsubst %.c,$(B)/%,$(kvm_srcs))
 bench_bins := $(patsubst %.c,$(B)/%,$(bench_srcs))
 
-programs := $(B)/hvpoke $(B)/hvpoke-vmm
+programs := $(B)/hvpoke $(B)/hvpoke-vmm $(B)/hvpoked
 
 .PHONY: all
 all: deps-build
@@ -59,6 +60,7 @@ $(B)/libhvpoke.a: $(call objs,$(patcher_srcs))
 $(B)/libhvvmm.a: $(call objs,$(vmm_srcs))
 $(B)/libguest.a: $(call objs,$(kvm_lib_srcs))
 $(B)/libunit.a: $(call objs,$(unit_lib_srcs))
+$(B)/libhvpoked.a: $(call objs,$(hvpoked_srcs))
 %.a:
 	@rm -f $@
 	$(AR) rcs $@ $^
@@ -66,6 +68,9 @@ $(B)/libunit.a: $(call objs,$(unit_lib_srcs))
 $(B)/hvpoke: $(call objs,$(cli_srcs)) $(B)/libhvpoke.a
 	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
 $(B)/hvpoke-vmm: $(B)/vmm/main.o $(B)/libhvvmm.a $(B)/libhvpoke.a
+	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
+
+$(B)/hvpoked: $(B)/qemu/main.o $(B)/libhvpoked.a $(B)/libhvpoke.a
 	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
 
 $(unit_bins): $(B)/%: $(B)/%.o $(B)/libunit.a $(B)/libhvvmm.a $(B)/libhvpoke.a
