@@ -23,12 +23,9 @@
 #ifndef HVPOKE_ABI_H
 #define HVPOKE_ABI_H
 
+#include <linux/types.h>
 #ifdef __KERNEL__
-#include <linux/types.h>
 #include <linux/build_bug.h>
-#else
-#include <linux/types.h>
-#include <assert.h>
 #endif
 
 /* Changes with every incompatible change of this file. */
