@@ -172,8 +172,11 @@ void gdbstub_close(struct gdbstub *gdb)
 	gdb->fd = -1;
 }
 
-/* Somebody at the gdbstub other than a former hvpoked? QEMU calls its end "gdb". */
-static int check_free(struct qmp *qmp, const char *path, struct message *message)
+/*
+ * Is somebody at the gdbstub? QEMU calls its end "gdb". What a former hvpoked, or a
+ * connection that broke, has left there is taken away (*@leftover).
+ */
+static int check_free(struct qmp *qmp, const char *path, bool *leftover, struct message *message)
 {
 	struct json_object *list, *entry, *label, *file, *open;
 	int err = qmp_call(qmp, "query-chardev", NULL, QMP_TIMEOUT_MS, &list, message);
@@ -189,8 +192,10 @@ static int check_free(struct qmp *qmp, const char *path, struct message *message
 		file = json_object_object_get(entry, "filename");
 		open = json_object_object_get(entry, "frontend-open");
 		name = json_object_get_string(file);
-		if (label && name && !strcmp(json_object_get_string(label), "gdb") &&
-		    json_object_get_boolean(open) && strncmp(name, "disconnected:", 13) &&
+		if (!label || !name || strcmp(json_object_get_string(label), "gdb"))
+			continue;
+		*leftover = true;
+		if (json_object_get_boolean(open) && strncmp(name, "disconnected:", 13) &&
 		    !strstr(name, path))
 			err = message_set(message, -EBUSY,
 					  "QEMU's gdbstub is in use (%s), and without it no text "
@@ -248,29 +253,44 @@ static int accept_qemu(struct gdbstub *gdb, int listener, pid_t pid, struct mess
 			   strerrordesc_np(-err));
 }
 
+/* "gdbserver @where". The human monitor has no errors, only words for them. */
+static int gdbserver(struct qmp *qmp, const char *where, struct message *message)
+{
+	char *command, *said;
+	int err;
+
+	if (asprintf(&command, "gdbserver %s", where) < 0)
+		return message_set(message, -ENOMEM, "out of memory");
+	err = qmp_human(qmp, command, &said, message);
+	free(command);
+	if (err)
+		return err;
+	if (strstr(said, "Could not"))
+		err = message_set(message, -EREMOTEIO, "QEMU's gdbstub did not start: %s", said);
+	free(said);
+	return err;
+}
+
 int gdbstub_open(struct gdbstub *gdb, struct qmp *qmp, pid_t pid, const char *path,
 		 struct message *message)
 {
-	char *command = NULL, *said = NULL;
+	bool leftover = false;
+	char where[128];
 	int listener, err;
 
-	err = check_free(qmp, path, message);
+	err = check_free(qmp, path, &leftover, message);
+	if (!err && leftover)
+		err = gdbserver(qmp, "none", message);
 	if (err)
 		return err;
 	listener = listen_at(path);
 	if (listener < 0)
 		return message_set(message, listener, "cannot listen at %s: %s", path,
 				   strerrordesc_np(-listener));
-	if (asprintf(&command, "gdbserver unix:%s", path) < 0)
-		err = message_set(message, -ENOMEM, "out of memory");
-	else
-		err = qmp_human(qmp, command, &said, message);
+	snprintf(where, sizeof(where), "unix:%s", path);
+	err = gdbserver(qmp, where, message);
 	if (!err)
 		err = accept_qemu(gdb, listener, pid, message);
-	if (err && said && *said)
-		err = message_set(message, err, "QEMU's gdbstub did not start: %s", said);
-	free(said);
-	free(command);
 	unlink(path);
 	close(listener);
 	return err;
