@@ -20,7 +20,7 @@ CFLAGS_tsan := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 JSONC_CFLAGS = $(shell pkg-config --cflags json-c)
 JSONC_LIBS = $(shell pkg-config --libs json-c)
 
-CPPFLAGS += -D_GNU_SOURCE -Iproto -Ipatcher -Ivmm
+CPPFLAGS += -D_GNU_SOURCE -Iproto -Ipatcher -Ivmm -Iqemu
 override CFLAGS += -std=gnu11 -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -pthread -fstack-protector-strong $(CFLAGS_$(VARIANT)) $(JSONC_CFLAGS)
 LDLIBS += $(JSONC_LIBS) -pthread
@@ -28,16 +28,19 @@ LDLIBS += $(JSONC_LIBS) -pthread
 patcher_srcs := $(wildcard patcher/*.c)
 cli_srcs := $(wildcard patcher/cli/*.c)
 vmm_srcs := $(filter-out vmm/main.c,$(wildcard vmm/*.c))
+qemu_srcs := $(filter-out qemu/main.c,$(wildcard qemu/*.c))
 unit_srcs := $(wildcard tests/unit/test_*.c)
 unit_lib_srcs := $(filter-out $(unit_srcs),$(wildcard tests/unit/*.c))
-hvpoked_srcs := $(filter-out qemu/main.c,$(wildcard qemu/*.c))
 kvm_srcs := $(wildcard tests/kvm/test_*.c)
 kvm_lib_srcs := $(filter-out $(kvm_srcs),$(wildcard tests/kvm/*.c))
+qemu_test_srcs := $(wildcard tests/qemu/test_*.c)
+qemu_test_lib_srcs := $(filter-out $(qemu_test_srcs),$(wildcard tests/qemu/*.c))
 bench_srcs := $(wildcard tests/bench/*.c)
 
 objs = $(patsubst %.c,$(B)/%.o,$(1))
 unit_bins := $(patsubst %.c,$(B)/%,$(unit_srcs))
 kvm_bins := $(patsubst %.c,$(B)/%,$(kvm_srcs))
+qemu_bins := $(patsubst %.c,$(B)/%,$(qemu_test_srcs))
 bench_bins := $(patsubst %.c,$(B)/%,$(bench_srcs))
 
 programs := $(B)/hvpoke $(B)/hvpoke-vmm $(B)/hvpoked
@@ -53,14 +56,16 @@ $(B)/tests/linux/sites: $(B)/tests/linux/sites.o
 	$(CC) $(CFLAGS) -o $@ $^
 unit-tests: $(unit_bins)
 kvm-tests: $(kvm_bins)
+qemu-tests: $(qemu_bins) $(B)/hvpoked $(B)/hvpoke $(B)/tests/qemu/guest.elf
 bench-bins: $(bench_bins)
-.PHONY: unit-tests kvm-tests bench-bins
+.PHONY: unit-tests kvm-tests qemu-tests bench-bins
 
 $(B)/libhvpoke.a: $(call objs,$(patcher_srcs))
 $(B)/libhvvmm.a: $(call objs,$(vmm_srcs))
 $(B)/libguest.a: $(call objs,$(kvm_lib_srcs))
 $(B)/libunit.a: $(call objs,$(unit_lib_srcs))
-$(B)/libhvpoked.a: $(call objs,$(hvpoked_srcs))
+$(B)/libhvpoked.a: $(call objs,$(qemu_srcs))
+$(B)/libqemutest.a: $(call objs,$(qemu_test_lib_srcs))
 %.a:
 	@rm -f $@
 	$(AR) rcs $@ $^
@@ -69,7 +74,6 @@ $(B)/hvpoke: $(call objs,$(cli_srcs)) $(B)/libhvpoke.a
 	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
 $(B)/hvpoke-vmm: $(B)/vmm/main.o $(B)/libhvvmm.a $(B)/libhvpoke.a
 	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
-
 $(B)/hvpoked: $(B)/qemu/main.o $(B)/libhvpoked.a $(B)/libhvpoke.a
 	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
 
@@ -77,12 +81,24 @@ $(unit_bins): $(B)/%: $(B)/%.o $(B)/libunit.a $(B)/libhvvmm.a $(B)/libhvpoke.a
 	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 $(kvm_bins): $(B)/%: $(B)/%.o $(B)/libguest.a $(B)/libhvvmm.a $(B)/libhvpoke.a
 	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+$(qemu_bins): $(B)/%: $(B)/%.o $(B)/libqemutest.a $(B)/libhvpoked.a $(B)/libhvpoke.a
+	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 $(bench_bins): $(B)/%: $(B)/%.o $(B)/libguest.a $(B)/libhvvmm.a $(B)/libhvpoke.a
 	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
 
 # Guest code stands in the tests' own files and is copied into guest memory: it
 # must not call into the host program (stack protector, sanitizers, SSE).
-$(B)/tests/kvm/%.o $(B)/tests/bench/%.o: override CFLAGS += -fno-stack-protector -fcf-protection=none
+$(B)/tests/kvm/%.o $(B)/tests/bench/%.o: override CFLAGS += -fno-stack-protector -fcf-protection=none \
+	-mno-red-zone
+
+# A guest for QEMU: 32 bits, and nothing of the host's (types.h apart).
+$(B)/tests/qemu/guest.elf: $(wildcard tests/qemu/guest/*) $(wildcard proto/*.h)
+	@mkdir -p $(@D)
+	$(CC) -m32 -march=i686 -std=gnu11 -O2 -Wall -Wextra -Werror -ffreestanding -fno-pic \
+		-fno-stack-protector -fcf-protection=none -mno-sse -mno-mmx \
+		-fno-asynchronous-unwind-tables -isystem /usr/include/x86_64-linux-gnu -Iproto \
+		-DSITES=2048 -nostdlib -static -Wl,--build-id=none -Wl,-m,elf_i386 \
+		-T tests/qemu/guest/guest.ld -o $@ tests/qemu/guest/start.S tests/qemu/guest/guest.c
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)

@@ -51,9 +51,9 @@ static int batch_grow(void)
 
 	if (max > HVPOKE_MAX_SITES)
 		return -ENOMEM;
-	site = kvmalloc_array(max, sizeof(*site), GFP_KERNEL | __GFP_NOWARN);
-	item = kvmalloc_array(max, sizeof(*batch.item), GFP_KERNEL | __GFP_NOWARN);
-	scratch = kvmalloc(hvpoke_sort_scratch(max), GFP_KERNEL | __GFP_NOWARN);
+	site = kvmalloc_array(max, sizeof(*site), GFP_HVP);
+	item = kvmalloc_array(max, sizeof(*batch.item), GFP_HVP);
+	scratch = kvmalloc(hvpoke_sort_scratch(max), GFP_HVP);
 	if (!site || !item || !scratch ||
 	    hvp_pages_grow(&batch.entries, DIV_ROUND_UP(max, HVPOKE_ENTRIES_PER_PAGE))) {
 		kvfree(site);

@@ -42,6 +42,9 @@ struct hvp_ddebug_table {
 	struct _ddebug *ddebugs;
 };
 
+/* Its descriptors in the kernel itself; the linker's symbols, declared in no header. */
+extern struct _ddebug __start___dyndbg[], __stop___dyndbg[];
+
 /* The bits of a flag letter that the running kernel's dynamic debug knows, or -EINVAL. */
 static inline int hvp_ddebug_flag(char letter)
 {

@@ -2,7 +2,7 @@
 #ifndef HVPOKE_H
 #define HVPOKE_H
 
-#include <linux/interrupt.h>
+#include <linux/gfp.h>
 #include <linux/jump_label.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
@@ -14,6 +14,9 @@ struct kprobe;
 struct module;
 
 #define HVP_VERSION "0.1"
+
+/* Where memory lacks there is always the kernel's own way: no warning, no OOM killer. */
+#define GFP_HVP (GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL)
 
 /* symbols.c - what the agent needs of the kernel and the kernel does not export. */
 struct hvp_symbols {
@@ -103,6 +106,7 @@ void hvp_session_native_site(void);
 bool hvp_session_queue(struct jump_entry *entry, enum jump_label_type type);
 void hvp_session_apply(void);
 int hvp_session_init(void);
+int hvp_session_hello(void);
 void hvp_session_exit(void);
 
 /* batch.c - the sites collected. Under the session's lock. */

@@ -26,24 +26,25 @@ static int __init hvpoke_init(void)
 	if (err)
 		goto bye;
 	hvp_dyndbg_init();
-	err = hvp_hooks_init();
+	err = hvp_session_init();
 	if (err)
 		goto bye;
-	err = hvp_session_init();
+	err = hvp_hooks_init();
+	if (err)
+		goto session;
+	err = hvp_session_hello();
 	if (err)
 		goto hooks;
 	err = hvp_requests_init();
 	if (err)
-		goto session;
+		goto hooks;
 	pr_info("dynamic debug requests go to the host, one pause each\n");
 	return 0;
 
-session:
-	hvp_hooks_exit();
-	hvp_session_exit();
-	goto bye;
 hooks:
 	hvp_hooks_exit();
+session:
+	hvp_session_exit();
 bye:
 	hvp_host_bye();
 	return err;

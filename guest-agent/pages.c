@@ -8,9 +8,6 @@
 
 #include "hvpoke.h"
 
-/* Allocation failures have a way out everywhere: no warning, no OOM killer. */
-#define GFP_HVP (GFP_KERNEL | __GFP_NOWARN | __GFP_NORETRY)
-
 static struct hvpoke_page_list *next_list(const struct hvpoke_page_list *list)
 {
 	return list->next_gpa ? phys_to_virt(list->next_gpa) : NULL;

@@ -126,7 +126,7 @@ static u32 collect(void)
 
 	list_for_each_entry(text, &texts, link)
 		nr += DIV_ROUND_UP(text->len, PAGE_SIZE);
-	range = kvmalloc_array(nr, sizeof(*range), GFP_KERNEL | __GFP_NOWARN);
+	range = kvmalloc_array(nr, sizeof(*range), GFP_HVP);
 	if (!range)
 		return 0;
 	nr = fill(range);

@@ -109,7 +109,7 @@ static void run_toggle(void)
 	hvp_result_report("host", &result);
 
 	if (!snapshot && !outcome.error)
-		strscpy(outcome.message, "how many descriptors changed is not known on this kernel",
+		strscpy(outcome.message, "how many descriptors changed is not known",
 			sizeof(outcome.message));
 	outcome.sites = result.sites;
 	outcome.native_sites = result.native_sites;

@@ -223,25 +223,27 @@ static struct notifier_block module_nb = {
 	.priority = INT_MAX,
 };
 
-/* Register with the host, before the first request may come. */
+/* Before the hooks: no session may miss that a module goes away. */
 int hvp_session_init(void)
 {
-	u32 status;
-	int err;
+	return register_module_notifier(&module_nb);
+}
 
-	err = register_module_notifier(&module_nb);
-	if (err)
-		return err;
+/* Register with the host; it wants to know where the hooks are. */
+int hvp_session_hello(void)
+{
+	u32 status;
+
 	mutex_lock(&session_lock);
 	status = hvp_ranges_sync();
 	mutex_unlock(&session_lock);
 	if (status == HVPOKE_OK)
 		return 0;
 	pr_err("the host does not take this agent: %s\n", hvpoke_status_text(status));
-	unregister_module_notifier(&module_nb);
 	return -EIO;
 }
 
+/* After the hooks. */
 void hvp_session_exit(void)
 {
 	unregister_module_notifier(&module_nb);

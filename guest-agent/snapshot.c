@@ -63,8 +63,7 @@ struct hvp_snapshot *hvp_snapshot_take(void)
 	count(&tables, &flags);
 	mutex_unlock(hvp_symbols.ddebug_lock);
 
-	snapshot = kvmalloc(sizeof(*snapshot) + tables * sizeof(*snapshot->table) + flags,
-			    GFP_KERNEL | __GFP_NOWARN);
+	snapshot = kvmalloc(sizeof(*snapshot) + tables * sizeof(*snapshot->table) + flags, GFP_HVP);
 	if (!snapshot)
 		return NULL;
 	snapshot->nr_tables = 0;

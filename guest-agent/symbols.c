@@ -10,15 +10,21 @@
 
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
+#include <linux/memory.h>
 #include <linux/module.h>
 
 #include <asm/cpufeature.h>
+#include <asm/sections.h>
 
+#include "compat.h"
 #include "hvpoke.h"
 
 struct hvp_symbols hvp_symbols;
 
 static unsigned long (*lookup_name)(const char *name);
+
+#ifdef MODULE
+#define GLOBAL(name) ((void *)lookup_name(#name))
 
 /*
  * kallsyms_lookup_name() is not exported; a kprobe tells where it is. On a
@@ -38,39 +44,50 @@ static int find_lookup_name(void)
 	unregister_kprobe(&kp);
 	return 0;
 }
+#else
+/* Built in, only what is static must be looked up: before 6.2 that reads every name there is. */
+#define GLOBAL(name) ((void *)&(name))
 
-/*
- * lookup_name() goes on to look into modules: a function of that name in one of
- * them is not the kernel's.
- */
-static unsigned long find_function(const char *name)
+static int find_lookup_name(void)
 {
-	unsigned long addr = lookup_name(name);
-
-	if (addr && hvp_core_text(addr))
-		return addr;
-	pr_err("this kernel has no function %s (inlined, renamed by the compiler or gone); without it a dynamic debug request cannot be diverted\n",
-	       name);
+	lookup_name = kallsyms_lookup_name;
 	return 0;
 }
+#endif
 
 static int find_text(void)
 {
-	hvp_symbols.stext = lookup_name("_stext");
-	hvp_symbols.etext = lookup_name("_etext");
+	hvp_symbols.stext = (unsigned long)GLOBAL(_stext);
+	hvp_symbols.etext = (unsigned long)GLOBAL(_etext);
 	if (hvp_symbols.stext && hvp_symbols.stext < hvp_symbols.etext)
 		return 0;
 	pr_err("this kernel does not tell where its text begins and ends (_stext, _etext)\n");
 	return -ENOENT;
 }
 
+/*
+ * lookup_name() goes on to look into modules: a function of that name in one of
+ * them is not the kernel's.
+ */
+static void *check_function(const char *name, void *addr)
+{
+	if (addr && hvp_core_text((unsigned long)addr))
+		return addr;
+	pr_err("this kernel has no function %s (inlined, renamed by the compiler or gone); without it a dynamic debug request cannot be diverted\n",
+	       name);
+	return NULL;
+}
+
+#define FUNCTION(name) check_function(#name, GLOBAL(name))
+
 static int find_needed(void)
 {
-	hvp_symbols.exec_queries = (void *)find_function("ddebug_exec_queries");
-	hvp_symbols.transform_queue = (void *)find_function("arch_jump_label_transform_queue");
-	hvp_symbols.transform_apply = (void *)find_function("arch_jump_label_transform_apply");
-	hvp_symbols.module_address = (void *)find_function("__module_address");
-	hvp_symbols.text_mutex = (void *)lookup_name("text_mutex");
+	hvp_symbols.exec_queries =
+		check_function("ddebug_exec_queries", (void *)lookup_name("ddebug_exec_queries"));
+	hvp_symbols.transform_queue = FUNCTION(arch_jump_label_transform_queue);
+	hvp_symbols.transform_apply = FUNCTION(arch_jump_label_transform_apply);
+	hvp_symbols.module_address = FUNCTION(__module_address);
+	hvp_symbols.text_mutex = GLOBAL(text_mutex);
 	if (!hvp_symbols.text_mutex)
 		pr_err("this kernel does not show text_mutex; without it text cannot be patched side by side with the kernel\n");
 	if (!hvp_symbols.exec_queries || !hvp_symbols.transform_queue ||
@@ -87,7 +104,7 @@ int __init hvp_symbols_init(void)
 	 * None of these functions is called through a pointer in the kernel, so
 	 * its build has taken the ENDBR away that such a call must find.
 	 */
-	if (boot_cpu_has(X86_FEATURE_IBT)) {
+	if (cpu_feature_enabled(X86_FEATURE_IBT)) {
 		pr_err("indirect branch tracking is on, which forbids to call the functions that must be diverted; boot with ibt=off\n");
 		return -EOPNOTSUPP;
 	}
@@ -100,7 +117,7 @@ int __init hvp_symbols_init(void)
 		return err;
 	hvp_symbols.ddebug_lock = (void *)lookup_name("ddebug_lock");
 	hvp_symbols.ddebug_tables = (void *)lookup_name("ddebug_tables");
-	hvp_symbols.ddebug_start = (void *)lookup_name("__start___dyndbg");
-	hvp_symbols.ddebug_stop = (void *)lookup_name("__stop___dyndbg");
+	hvp_symbols.ddebug_start = GLOBAL(__start___dyndbg);
+	hvp_symbols.ddebug_stop = GLOBAL(__stop___dyndbg);
 	return 0;
 }

@@ -42,7 +42,7 @@ struct hvp_text_ops {
 
 /*
  * What the engine needs of a VMM, and all that it knows of one. Each call
- * gets the @ctx that was given to hvp_guest_init().
+ * gets the @ctx that was given to hvp_guest_new().
  */
 struct hvp_backend {
 	/*
@@ -63,7 +63,8 @@ struct hvp_backend {
 	/*
 	 * Stop every vCPU outside of guest mode, with port and MMIO accesses
 	 * completed. Returns 0, or a negative errno with every vCPU running
-	 * (-EBUSY: paused by somebody else, -ETIMEDOUT: a vCPU did not stop).
+	 * (-EBUSY: paused by somebody else, -ETIMEDOUT: a vCPU did not stop,
+	 * -ECANCELED: the VM ends).
 	 * Called on a vCPU's own thread, that vCPU counts as stopped.
 	 */
 	int (*pause)(void *ctx, struct hvp_pause_times *times);

@@ -80,7 +80,7 @@ static int check_greeting(struct hvp_client *client, struct json_object *message
 	}
 	if (!json_object_object_get_ex(message, "event", &event) ||
 	    !json_object_is_type(event, json_type_string) ||
-	    strcmp(json_object_get_string(event), "hello") ||
+	    strcmp(json_object_get_string(event), "hello") != 0 ||
 	    !json_object_object_get_ex(message, "data", &data) ||
 	    !json_object_object_get_ex(data, "protocol", &protocol) ||
 	    !json_object_is_type(protocol, json_type_int))
@@ -112,7 +112,7 @@ int hvp_client_connect(struct hvp_client **out, const char *path, int timeout_ms
 
 	if (strlen(path) >= sizeof(addr.sun_path))
 		return -ENAMETOOLONG;
-	strcpy(addr.sun_path, path);
+	memcpy(addr.sun_path, path, strlen(path) + 1);
 	client = calloc(1, sizeof(*client));
 	if (!client)
 		return -ENOMEM;

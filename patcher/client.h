@@ -15,7 +15,7 @@ struct hvp_client;
  * another protocol version, -EPROTO not a control server, -EACCES refused by
  * the server, -EBUSY it has too many clients, ...
  */
-int hvp_client_connect(struct hvp_client **client, const char *path, int timeout_ms);
+int hvp_client_connect(struct hvp_client **out, const char *path, int timeout_ms);
 void hvp_client_close(struct hvp_client *client);
 /* The greeting's data (borrowed). */
 struct json_object *hvp_client_greeting(struct hvp_client *client);

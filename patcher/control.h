@@ -61,7 +61,7 @@ void hvp_call_set_timeout(struct hvp_call *call, unsigned int ms,
  * are refused (SO_PEERCRED).
  * Returns 0 or a negative errno.
  */
-int hvp_control_open(struct hvp_control **control, const char *path, const char *name,
+int hvp_control_open(struct hvp_control **out, const char *path, const char *name,
 		     const struct hvp_method *methods, void *ctx);
 int hvp_control_fd(struct hvp_control *control);
 /* Do what can be done without blocking. */

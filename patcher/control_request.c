@@ -126,7 +126,7 @@ void request_parse(struct request *request, const char *line, size_t len)
 			take_method(request, value);
 		else if (!strcmp(key, "params"))
 			take_params(request, value);
-		else if (strcmp(key, "id"))
+		else if (strcmp(key, "id") != 0)
 			refuse(request, "bad-request", "a request has no member \"%.40s\"", key);
 	}
 	if (!request->method)

@@ -98,7 +98,7 @@ int control_listen(const char *path, struct stat *inode)
 
 	if (strlen(path) >= sizeof(addr.sun_path))
 		return -ENAMETOOLONG;
-	strcpy(addr.sun_path, path);
+	memcpy(addr.sun_path, path, strlen(path) + 1);
 	lock = lock_directory(path);
 	if (lock < 0)
 		return lock;

@@ -30,9 +30,9 @@
  * that waits here is one that the first one's pause would wait for. (The
  * agent sends one command at a time, so it never sees that.) Held over the pause.
  *
- * @lock guards what other threads look at. Held for a few dozen instructions;
- * never over a pause, a callback, a page fault on guest memory or a system call.
- * May be taken with @owner held.
+ * @lock guards what other threads look at. Held for microseconds at the very
+ * most; never over a pause, a callback, a page fault on guest memory or a system
+ * call. May be taken with @owner held.
  */
 struct hvp_guest {
 	const struct hvp_backend *backend;
@@ -40,7 +40,8 @@ struct hvp_guest {
 
 	pthread_mutex_t owner;
 	struct hvp_arena arena;
-	struct hvp_ranges ranges; /* the last agent's, also after it has gone; written with @lock too */
+	/* The last agent's, also after it has gone. Read with one of the locks, written with both. */
+	struct hvp_ranges ranges;
 
 	pthread_mutex_t lock;
 	struct hvp_agent_info agent;

@@ -65,7 +65,11 @@ void hvp_guest_free(struct hvp_guest *guest);
  */
 enum hvpoke_status hvp_guest_command(struct hvp_guest *guest, gpa_t page);
 
-/* The guest was reset or its agent is gone: forget it, fail its requests as lost. */
+/*
+ * The guest was reset or its agent is gone: forget it, fail its requests as lost.
+ * Does not wait for a batch that another thread has in hand: whoever reuses the
+ * guest's memory stops the vCPU threads first.
+ */
 void hvp_guest_reset(struct hvp_guest *guest);
 
 /*

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include <errno.h>
 #include <string.h>
 
 #include "hello.h"
@@ -33,8 +32,8 @@ enum hvpoke_status hvp_hello(struct hvp_guest *guest, struct hvpoke_hello *hello
 
 	if (pthread_mutex_trylock(&guest->owner))
 		return HVPOKE_BUSY;
-	status = hvp_ranges_replace(&ranges, guest->backend, guest->ctx, gpa(hello->ranges_gpa),
-				    hello->nr_ranges, &hello->bad_index);
+	status = hvp_ranges_copy(&ranges, guest->backend, guest->ctx, gpa(hello->ranges_gpa),
+				 hello->nr_ranges, &hello->bad_index);
 	if (status == HVPOKE_OK) {
 		pthread_mutex_lock(&guest->lock);
 		if (!same_agent(&guest->agent, &info))

@@ -12,7 +12,7 @@
 bool hvp_poke_prepare(const struct hvp_guest *guest, union hvp_slot *slot, uint32_t nr,
 		      uint32_t *bad_index);
 
-/* Only while the guest is paused. The index of the first poke whose old bytes do not stand, or @nr. */
+/* Only while the guest is paused. The first poke whose old bytes do not stand there, or @nr. */
 uint32_t hvp_poke_verify(const union hvp_slot *slot, uint32_t nr);
 /* Only while the guest is paused, and after a verify that returned @nr. */
 void hvp_poke_write(const union hvp_slot *slot, uint32_t nr);

@@ -38,8 +38,8 @@ static enum hvpoke_status ranges_check(const struct hvpoke_range *range, uint32_
 	return HVPOKE_OK;
 }
 
-enum hvpoke_status hvp_ranges_replace(struct hvp_ranges *ranges, const struct hvp_backend *backend,
-				      void *ctx, gpa_t list, uint32_t nr, uint32_t *bad_index)
+enum hvpoke_status hvp_ranges_copy(struct hvp_ranges *ranges, const struct hvp_backend *backend,
+				   void *ctx, gpa_t list, uint32_t nr, uint32_t *bad_index)
 {
 	struct hvpoke_range *range = NULL;
 	enum hvpoke_status status;
@@ -60,9 +60,7 @@ enum hvpoke_status hvp_ranges_replace(struct hvp_ranges *ranges, const struct hv
 		free(range);
 		return status;
 	}
-	free(ranges->range);
-	ranges->range = range;
-	ranges->nr = nr;
+	*ranges = (struct hvp_ranges){.nr = nr, .range = range};
 	return HVPOKE_OK;
 }
 

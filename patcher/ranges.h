@@ -15,14 +15,14 @@ struct hvp_ranges {
 };
 
 /*
- * Copy and check the @nr ranges listed at @list; only if all are good do they
- * replace @ranges. Else @ranges stays as it was and @bad_index names the
- * first offender: HVPOKE_BAD_GPA (not RAM, or not one piece of it in the
- * host), BAD_HEADER (reserved not 0, length 0, @nr too large), UNSORTED,
- * OVERLAP; or HOST_ERROR when out of memory.
+ * Copy and check the @nr ranges listed at @list. HVPOKE_OK and @ranges filled in
+ * (release with hvp_ranges_clear()); or @ranges left as it was, and @bad_index the
+ * first offender: HVPOKE_BAD_GPA (not RAM, or not one piece of it in the host),
+ * BAD_HEADER (reserved not 0, length 0), UNSORTED, OVERLAP. Without an index:
+ * BAD_HEADER (@nr too large), HOST_ERROR (out of memory).
  */
-enum hvpoke_status hvp_ranges_replace(struct hvp_ranges *ranges, const struct hvp_backend *backend,
-				      void *ctx, gpa_t list, uint32_t nr, uint32_t *bad_index);
+enum hvpoke_status hvp_ranges_copy(struct hvp_ranges *ranges, const struct hvp_backend *backend,
+				   void *ctx, gpa_t list, uint32_t nr, uint32_t *bad_index);
 void hvp_ranges_clear(struct hvp_ranges *ranges);
 
 /*

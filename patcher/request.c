@@ -192,15 +192,13 @@ enum hvpoke_status hvp_request_fetch(struct hvp_guest *guest, struct hvpoke_fetc
 		status = HVPOKE_NO_REQUEST;
 		goto unlock;
 	}
-	request->next = NULL;
+	request->next = NULL; /* alone, also if it is lost */
 	request->pauses = counters->stats.pauses;
 	request->pause_ns = counters->stats.total_pause_ns;
 	request->apply_ns = counters->total_apply_ns;
 	fill_fetch(fetch, request);
 unlock:
 	pthread_mutex_unlock(&guest->lock);
-	if (forgotten)
-		forgotten->next = NULL;
 	hvp_requests_lost(forgotten);
 	return status;
 }

@@ -16,7 +16,7 @@ struct hvp_service {
 	/* VMM specific parts of info and stats; add members to @object. */
 	void (*add_info)(struct hvp_service *service, struct json_object *object);
 	void (*add_stats)(struct hvp_service *service, struct json_object *object);
-	/* INT3 hits that text patching caused so far, as far as the VMM can see them. */
+	/* INT3 hits that text patching caused so far. NULL: this VMM does not see them. */
 	uint64_t (*int3_hits)(struct hvp_service *service);
 	/* Paused by an operator: requests are refused with "paused". */
 	bool (*is_paused)(struct hvp_service *service);

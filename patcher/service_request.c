@@ -51,6 +51,7 @@ static struct json_object *toggle_result(const struct guest_request *request,
 	service_add_u64(result, "matched", guest->matched);
 	service_add_u64(result, "changed", guest->changed);
 	service_add_u64(result, "sites", guest->sites);
+	service_add_u64(result, "native_sites", guest->native_sites);
 	service_add_u64(result, "ipis", guest->ipis);
 	json_object_object_add(result, "int3",
 			       service->int3_hits ? json_object_new_uint64(int3_hits(service) -
@@ -224,7 +225,7 @@ static bool take_via(struct hvp_call *call, struct json_object *value, struct wi
 	if (json_object_is_type(value, json_type_string))
 		via = json_object_get_string(value);
 	wish->native = !strcmp(via, "native");
-	if (!wish->native && strcmp(via, "hvpoke")) {
+	if (!wish->native && strcmp(via, "hvpoke") != 0) {
 		hvp_call_fail(call, "bad-params", NULL, "\"via\" must be \"hvpoke\" or \"native\"");
 		return false;
 	}

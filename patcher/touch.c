@@ -44,10 +44,19 @@ void hvp_touch_by_store(void *start, size_t len)
 		asm volatile("lock orb $0, %0" : "+m"(*((uint8_t *)start + at)) : : "cc");
 }
 
-static int run_flush(const struct hvp_guest *guest, struct run *run)
+/* EINVAL is also what a mapping gets that may not be written: is it the kernel, or the mapping? */
+static bool can_populate(void)
+{
+	static _Alignas(HVPOKE_PAGE_SIZE) uint8_t page[HVPOKE_PAGE_SIZE];
+
+	return !madvise(page, sizeof(page), MADV_POPULATE_WRITE);
+}
+
+static int run_flush(const struct hvp_guest *guest, const struct run *run)
 {
 	size_t len = run->end - run->start;
 	void *start;
+	int err;
 
 	if (!len)
 		return 0;
@@ -56,8 +65,9 @@ static int run_flush(const struct hvp_guest *guest, struct run *run)
 		return -EFAULT;
 	if (!madvise(start, len, MADV_POPULATE_WRITE))
 		return 0;
-	if (errno != EINVAL)
-		return -errno;
+	err = -errno;
+	if (err != -EINVAL || can_populate())
+		return err;
 	hvp_touch_by_store(start, len);
 	return 0;
 }

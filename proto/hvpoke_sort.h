@@ -14,8 +14,7 @@
  *
  * An includer that must not hold the CPU for long defines
  * HVPOKE_SORT_RESCHED() (cond_resched() in the kernel) before it includes
- * this file; it is called between passes, that is at least once for every
- * 2 * nr elements moved.
+ * this file; it is called before each pass over the elements.
  */
 #ifndef HVPOKE_SORT_H
 #define HVPOKE_SORT_H

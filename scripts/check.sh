@@ -70,13 +70,13 @@ export TSAN_OPTIONS=halt_on_error=0:exitcode=66
 
 build release programs unit-tests kvm-tests
 build asan programs unit-tests
-build tsan unit-tests
+build tsan programs unit-tests
 
 for test in build/asan/tests/unit/test_*; do
 	[ -x "$test" ] && [ -f "$test" ] && run "asan/${test##*/}" "$test"
 done
-# Everything that runs threads, once more under TSan.
-for name in pause guest batch control service; do
+# What runs threads, once more under TSan.
+for name in pause guest batch race request control control_async control_socket client service; do
 	[ -x "build/tsan/tests/unit/test_$name" ] &&
 		run "tsan/test_$name" "build/tsan/tests/unit/test_$name"
 done

@@ -78,9 +78,8 @@ static int parse(const char *path, const char *text, size_t len, struct json_obj
 		line += text[i] == '\n';
 	}
 	return message_set(message, -EINVAL, "%s:%u:%u: not valid JSON: %s", path, line, column,
-			   error == json_tokener_success  ? "something follows the object" :
-			   error == json_tokener_continue ? "the file ends too early" :
-							    json_tokener_error_desc(error));
+			   error == json_tokener_success ? "something follows the object" :
+							   json_tokener_error_desc(error));
 }
 
 static int unknown_key(const char *path, const char *name, struct message *message)

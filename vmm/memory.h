@@ -10,16 +10,16 @@
  * Guest RAM: one shared memfd, mapped once, and given to KVM in up to two
  * slots: below the hole under 4 GiB, and from 4 GiB on.
  */
-#define VMM_HOLE_START	0xc0000000ull	/* 3 GiB: above it PCI, IOAPIC, local APIC, KVM's pages */
-#define VMM_HOLE_END	0x100000000ull
-#define VMM_MIN_MEMORY	(64ull << 20)
+#define VMM_HOLE_START 0xc0000000ull /* 3 GiB: above it PCI, IOAPIC, local APIC, KVM's pages */
+#define VMM_HOLE_END   0x100000000ull
+#define VMM_MIN_MEMORY (64ull << 20)
 
 struct memory {
-	int fd;			/* the memfd; -1 before memory_init() */
-	uint8_t *base;		/* host mapping of all of it */
-	uint64_t size;		/* bytes in all */
-	uint64_t low;		/* bytes at GPA 0 */
-	uint64_t high;		/* bytes at GPA 4 GiB */
+	int fd;	       /* the memfd; -1 before memory_init() */
+	uint8_t *base; /* host mapping of all of it */
+	uint64_t size; /* bytes in all */
+	uint64_t low;  /* bytes at GPA 0 */
+	uint64_t high; /* bytes at GPA 4 GiB */
 };
 
 /*

@@ -32,6 +32,12 @@ static void add_info(struct hvp_service *service, struct json_object *object)
 				       json_object_new_string(control->console->pty_path));
 }
 
+/* KVM's software back end hands us every INT3, VMX and SVM only if asked to. */
+static bool int3_counted(const struct vm *vm)
+{
+	return vm->count_int3 || !strcmp(kvm_backend(), "pvm");
+}
+
 static void add_stats(struct hvp_service *service, struct json_object *object)
 {
 	struct vm_control *control = (struct vm_control *)service;
@@ -39,9 +45,7 @@ static void add_stats(struct hvp_service *service, struct json_object *object)
 
 	add_u64(object, "int3_patch", atomic_load(&vm->int3_patch));
 	add_u64(object, "int3_other", atomic_load(&vm->int3_other));
-	json_object_object_add(object, "int3_counted",
-			       json_object_new_boolean(vm->count_int3 ||
-						       !strcmp(kvm_backend(), "pvm")));
+	json_object_object_add(object, "int3_counted", json_object_new_boolean(int3_counted(vm)));
 	add_u64(object, "fwaits", atomic_load(&vm->fwaits));
 	add_u64(object, "serial_lost", ns8250_lost(&control->machine->uart));
 	add_u64(object, "reboots", control->nr_reboots);
@@ -66,12 +70,19 @@ static bool no_params(struct hvp_call *call, struct json_object *params)
 	return false;
 }
 
-static void reply_state(struct hvp_call *call, const char *state)
+static struct json_object *state_object(const char *state)
 {
-	struct json_object *result = json_object_new_object();
+	struct json_object *object = json_object_new_object();
 
-	json_object_object_add(result, "state", json_object_new_string(state));
-	hvp_call_reply(call, result);
+	json_object_object_add(object, "state", json_object_new_string(state));
+	return object;
+}
+
+/* The VM's state has changed: tell who asked for it, and who subscribed. */
+static void reply_state(struct vm_control *control, struct hvp_call *call, const char *state)
+{
+	hvp_call_reply(call, state_object(state));
+	hvp_control_event(control->server, "state", state_object(state));
 }
 
 static void handle_pause(void *ctx, struct hvp_call *call, struct json_object *params)
@@ -82,7 +93,7 @@ static void handle_pause(void *ctx, struct hvp_call *call, struct json_object *p
 		return;
 	err = vm_pause(vm_of(ctx));
 	if (!err)
-		reply_state(call, "paused");
+		reply_state(ctx, call, "paused");
 	else if (err == -EALREADY)
 		hvp_call_fail(call, "paused", NULL, "the VM is paused already");
 	else if (err == -ECANCELED)
@@ -99,7 +110,7 @@ static void handle_resume(void *ctx, struct hvp_call *call, struct json_object *
 	if (vm_resume(vm_of(ctx)) < 0)
 		hvp_call_fail(call, "not-paused", NULL, "the VM is not paused");
 	else
-		reply_state(call, "running");
+		reply_state(ctx, call, "running");
 }
 
 static void handle_quit(void *ctx, struct hvp_call *call, struct json_object *params)
@@ -107,14 +118,14 @@ static void handle_quit(void *ctx, struct hvp_call *call, struct json_object *pa
 	if (!no_params(call, params))
 		return;
 	vm_request_exit(vm_of(ctx), VM_EXIT_SHUTDOWN);
-	reply_state(call, "ending");
+	reply_state(ctx, call, "ending");
 }
 
 static const struct hvp_method methods[] = {
 	HVP_SERVICE_METHODS,
-	{ "pause", handle_pause },
-	{ "resume", handle_resume },
-	{ "quit", handle_quit },
+	{"pause", handle_pause},
+	{"resume", handle_resume},
+	{"quit", handle_quit},
 	{},
 };
 
@@ -168,7 +179,6 @@ int vm_control_open(struct vm_control *control, struct message *message)
 	control->service.name = control->config->name;
 	control->service.add_info = add_info;
 	control->service.add_stats = add_stats;
-	control->service.int3_hits = int3_hits;
 	control->service.is_paused = is_paused;
 	err = hvp_control_open(&control->server, control->path, control->config->name, methods,
 			       control);
@@ -179,7 +189,7 @@ int vm_control_open(struct vm_control *control, struct message *message)
 	if (err)
 		return message_set(message, err, "cannot listen at %s: %s", control->path,
 				   strerror(-err));
-	control->watch = (struct loop_watch){ hvp_control_fd(control->server), ready, control };
+	control->watch = (struct loop_watch){hvp_control_fd(control->server), ready, control};
 	err = loop_add(control->loop, &control->watch, EPOLLIN);
 	if (err) {
 		vm_control_close(control);
@@ -200,4 +210,6 @@ void vm_control_machine(struct vm_control *control, struct machine *machine)
 {
 	control->machine = machine;
 	control->service.guest = machine->vm.guest;
+	/* Without it "int3" is null in results: not counted is not 0. */
+	control->service.int3_hits = int3_counted(&machine->vm) ? int3_hits : NULL;
 }

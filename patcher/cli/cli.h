@@ -81,7 +81,7 @@ struct row {
 	char *cells[8]; /* from malloc() */
 };
 void print_json(struct json_object *object);
-/* Members as "label  value" lines, units by the names' endings. */
+/* Members as "label  value" lines, units by the names. */
 void print_object(struct json_object *object);
 void print_rows(const char *const *titles, int nr_columns, const struct row *rows, int nr_rows);
 /* A value as people read it, from malloc(): "12.345 us", "256 MiB", "yes", "-". */

@@ -65,7 +65,7 @@ static void print_table(struct json_object *vms)
 		rows[i].cells[1] = cell(vm, "state");
 		rows[i].cells[2] = cell(vm, "pid");
 		rows[i].cells[3] = cell(vm, "vcpus");
-		rows[i].cells[4] = cell(vm, "memory_bytes");
+		rows[i].cells[4] = cell(vm, "memory");
 		rows[i].cells[5] = cell(agent, "version");
 		rows[i].cells[6] = cell(agent, "kernel");
 	}

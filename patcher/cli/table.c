@@ -58,7 +58,7 @@ char *value_text(const char *key, struct json_object *value)
 		return strdup(json_object_get_boolean(value) ? "yes" : "no");
 	if (ends_with(key, "_us"))
 		return microseconds_text(json_object_get_double(value));
-	if (ends_with(key, "_bytes"))
+	if (!strcmp(key, "memory"))
 		return bytes_text(json_object_get_uint64(value));
 	text = strdup(json_object_get_string(value));
 	if (text)
@@ -74,8 +74,6 @@ static void make_label(char *label, const char *prefix, const char *key)
 
 	if (ends_with(key, "_us"))
 		len -= 3;
-	else if (ends_with(key, "_bytes"))
-		len -= 6;
 	snprintf(label, LABEL_SIZE, "%s%s%.*s", prefix, *prefix ? " " : "", (int)len, key);
 	hvp_text_clean(label);
 	for (at = label; *at; at++)

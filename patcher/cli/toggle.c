@@ -74,7 +74,10 @@ static void print_summary(struct json_object *result)
 
 	print_line("matched", result, "matched");
 	print_line("changed", result, "changed");
-	print_line("sites", result, "sites");
+	printf("%-8s  %" PRIu64, "sites", count(result, "sites"));
+	if (count(result, "native_sites"))
+		printf(" (%" PRIu64 " by the kernel's own way)", count(result, "native_sites"));
+	putchar('\n');
 	print_pauses(result);
 	print_line("IPIs", result, "ipis");
 	text = value_text("int3", json_object_object_get(result, "int3"));

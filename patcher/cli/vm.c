@@ -29,7 +29,7 @@ static int is_socket_name(const struct dirent *entry)
 	char name[HVP_NAME_MAX + 1];
 
 	if (len <= suffix || len - suffix > HVP_NAME_MAX ||
-	    strcmp(entry->d_name + len - suffix, HVP_SOCKET_SUFFIX))
+	    strcmp(entry->d_name + len - suffix, HVP_SOCKET_SUFFIX) != 0)
 		return 0;
 	memcpy(name, entry->d_name, len - suffix);
 	name[len - suffix] = '\0';
@@ -63,7 +63,7 @@ int vm_names(char ***names)
 
 void vm_names_free(char **names, int nr)
 {
-	while (nr > 0)
+	while (names && nr > 0)
 		free(names[--nr]);
 	free(names);
 }
@@ -76,7 +76,7 @@ static int report_unknown(const struct options *options, const char *name, const
 	char **names;
 	int nr = vm_names(&names), i;
 
-	for (i = 0; i < nr && list; i++) {
+	for (i = 0; names && i < nr && list; i++) {
 		char *longer = NULL;
 
 		json_object_array_add(known, json_object_new_string(names[i]));
@@ -201,7 +201,7 @@ int vm_call(const struct options *options, const char *name, const char *method,
 	    struct json_object **result)
 {
 	struct json_object *error = NULL;
-	struct hvp_client *client;
+	struct hvp_client *client = NULL;
 	int64_t id;
 	int err;
 
@@ -224,7 +224,7 @@ int vm_call(const struct options *options, const char *name, const char *method,
 
 int vm_show(const struct options *options, const char *method)
 {
-	struct json_object *result;
+	struct json_object *result = NULL;
 	int err = vm_call(options, options->args[0], method, NULL, REQUEST_MS, false, &result);
 
 	if (err)

@@ -209,6 +209,21 @@ uint64_t guest_alloc(struct guest *guest, uint64_t size)
 	return addr;
 }
 
+void guest_map(struct guest *guest, const uint64_t *addr, unsigned int nr)
+{
+	const uint64_t bits = 0x63; /* present, writable, accessed, dirty */
+	uint64_t *top = guest_at(guest, TABLES_GPA, PAGE);
+	uint64_t table[3]; /* page directory pointers, page directory, page table */
+
+	for (int level = 0; level < 3; level++)
+		table[level] = guest_alloc(guest, PAGE);
+	top[GUEST_MAP_VA >> 39] = table[0] | bits;
+	*(uint64_t *)guest_at(guest, table[0], PAGE) = table[1] | bits;
+	*(uint64_t *)guest_at(guest, table[1], PAGE) = table[2] | bits;
+	for (unsigned int i = 0; i < nr; i++)
+		((uint64_t *)guest_at(guest, table[2], PAGE))[i] = addr[i] | bits;
+}
+
 /* Where @size bytes at @addr, contiguous, are named in a list: the list's address. */
 static uint64_t make_list(struct guest *guest, uint64_t addr, uint64_t size)
 {
@@ -240,22 +255,28 @@ struct hvpoke_cmd *guest_cmd(struct guest *guest, uint32_t pfn)
 	return guest_at(guest, (uint64_t)pfn * PAGE, PAGE);
 }
 
-void guest_hello(struct guest *guest, uint64_t text, uint64_t len)
+void guest_hello_ranges(struct guest *guest, const struct hvpoke_range *range, uint32_t nr)
 {
 	uint64_t ranges = guest_alloc(guest, PAGE);
-	struct hvpoke_range *range = guest_at(guest, ranges, PAGE);
 	struct hvpoke_cmd *cmd;
 	uint32_t status, pfn;
 
+	memcpy(guest_at(guest, ranges, PAGE), range, nr * sizeof(*range));
 	cmd = make_cmd(guest, HVPOKE_CMD_HELLO, &pfn);
-	range[0] = (struct hvpoke_range){.gpa = text, .gva = text, .len = len};
-	cmd->hello.nr_ranges = 1;
+	cmd->hello.nr_ranges = nr;
 	cmd->hello.ranges_gpa = make_list(guest, ranges, PAGE);
 	strcpy(cmd->hello.kernel, "a guest of our own");
 	strcpy(cmd->hello.agent, "tests/kvm");
 	status = hvp_guest_command(guest->vm.guest, gpa((uint64_t)pfn * PAGE));
 	if (status != HVPOKE_OK)
 		die("HELLO: %s", hvpoke_status_text(status));
+}
+
+void guest_hello(struct guest *guest, uint64_t text, uint64_t len)
+{
+	const struct hvpoke_range range = {.gpa = text, .gva = text, .len = len};
+
+	guest_hello_ranges(guest, &range, 1);
 }
 
 uint32_t guest_batch(struct guest *guest, const struct hvpoke_entry *entry, uint32_t nr)

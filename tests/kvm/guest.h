@@ -74,7 +74,16 @@ uint64_t guest_code_gpa(const void *fn);
 uint64_t guest_alloc(struct guest *guest, uint64_t size);
 void *guest_at(struct guest *guest, uint64_t addr, uint64_t size);
 
-/* Register an agent whose text is [@text, @text + @len), as its HELLO would. */
+/*
+ * Map @nr pages, from GUEST_MAP_VA on, to the pages at @addr[], which need not be
+ * next to each other. Once for each guest; at most 512.
+ */
+#define GUEST_MAP_VA 0x8000000000ull
+void guest_map(struct guest *guest, const uint64_t *addr, unsigned int nr);
+
+/* Register an agent with @nr ranges of text (one page of them at most), as its HELLO would. */
+void guest_hello_ranges(struct guest *guest, const struct hvpoke_range *range, uint32_t nr);
+/* The same with one range, mapped at its physical address. */
 void guest_hello(struct guest *guest, uint64_t text, uint64_t len);
 /* A command page with a batch of @nr entries (copied): its page frame number, for the doorbell. */
 uint32_t guest_batch(struct guest *guest, const struct hvpoke_entry *entry, uint32_t nr);

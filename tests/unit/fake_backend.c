@@ -38,6 +38,8 @@ static void resume_all(void *ctx, struct hvp_pause_times *times)
 	struct fake *fake = ctx;
 
 	assert_true(fake->busy);
+	if (fake->at_resume)
+		fake->at_resume(fake);
 	fake->busy = false;
 	fake->resumes++;
 	times->wake_ns = 2000;

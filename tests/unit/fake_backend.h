@@ -33,6 +33,7 @@ struct fake {
 	bool busy; /* paused just now */
 	/* Called at the end of pause(): what the guest did last before it stood still. */
 	void (*at_pause)(struct fake *fake);
+	void (*at_resume)(struct fake *fake); /* at the start of resume() */
 };
 
 /* A fake of @size bytes of RAM, with its guest. Fails the test if there is no memory. */

@@ -165,7 +165,7 @@ static void bounds_the_depth(void **state)
 			line[at++] = '[';
 		for (i = 0; i < depth; i++)
 			line[at++] = ']';
-		strcpy(line + at, "}}");
+		memcpy(line + at, "}}", sizeof("}}"));
 		raw_say(fd, line);
 		expect_reply(fd, fits ? "1" : "null", fits ? NULL : "too-deep");
 	}
@@ -182,8 +182,8 @@ static char *request_of(size_t len)
 	char *line = malloc(len + 1);
 
 	memset(line, 'x', len);
-	memcpy(line, head, strlen(head));
-	strcpy(line + len - strlen(tail), tail);
+	memcpy(line, head, sizeof(head) - 1);
+	memcpy(line + len - strlen(tail), tail, sizeof(tail));
 	return line;
 }
 
@@ -355,7 +355,7 @@ static void answers_mutated_requests(void **state)
 	unsigned int seed = 1;
 
 	for (round = 0; round < 20000; round++) {
-		strcpy(line, good);
+		memcpy(line, good, sizeof(good));
 		for (change = rand_r(&seed) % 6; change >= 0; change--) {
 			size_t at = (size_t)rand_r(&seed) % (sizeof(good) - 1);
 			char byte = (char)rand_r(&seed);

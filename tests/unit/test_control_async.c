@@ -64,7 +64,7 @@ static void on_expired(struct hvp_call *call, void *arg)
 /* Answered by nobody. "ms" is a parameter. */
 static void never(void *ctx, struct hvp_call *call, struct json_object *params)
 {
-	struct held **arg = malloc(sizeof(*arg));
+	struct held **arg = malloc(sizeof(struct held *));
 
 	*arg = ctx;
 	hvp_call_set_timeout(

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "engine.h"
 #include "fake_backend.h"
 
 static int setup(void **state)
@@ -148,6 +149,27 @@ static void ranges_are_checked(void **state)
 	assert_int_equal(info.nr_ranges, 0);
 }
 
+/* An INT3 in registered text is text patching's; the host asks by kernel address. */
+static void text_by_kernel_address(void **state)
+{
+	struct fake *fake = *state;
+	const struct hvpoke_range range[] = {
+		{.gpa = FAKE_TEXT, .gva = FAKE_TEXT_GVA, .len = 0x1000},
+		{.gpa = FAKE_TEXT + 0x1000, .gva = 0xffffffffc0000000, .len = 0x10},
+	};
+
+	assert_false(hvp_guest_is_text_gva(fake->guest, 0));
+	assert_int_equal(fake_hello_ranges(fake, range, 2), HVPOKE_OK);
+	assert_true(hvp_guest_is_text_gva(fake->guest, FAKE_TEXT_GVA));
+	assert_true(hvp_guest_is_text_gva(fake->guest, FAKE_TEXT_GVA + 0xfff));
+	assert_true(hvp_guest_is_text_gva(fake->guest, 0xffffffffc000000f));
+	assert_false(hvp_guest_is_text_gva(fake->guest, FAKE_TEXT_GVA - 1));
+	assert_false(hvp_guest_is_text_gva(fake->guest, FAKE_TEXT_GVA + 0x1000));
+	assert_false(hvp_guest_is_text_gva(fake->guest, 0xffffffffc0000010));
+	assert_int_equal(fake_ring(fake, HVPOKE_CMD_BYE), HVPOKE_OK);
+	assert_false(hvp_guest_is_text_gva(fake->guest, FAKE_TEXT_GVA));
+}
+
 static void many_ranges(void **state)
 {
 	struct fake *fake = *state;
@@ -235,6 +257,27 @@ static void stats_add_up(void **state)
 	assert_true(stats.pause_p99_ns <= max);
 }
 
+/* Nearest rank, over the last 1,024. */
+static void percentiles(void **state)
+{
+	struct fake *fake = *state;
+	struct hvp_batch_result result = {.paused = true};
+	struct hvp_stats stats;
+
+	for (result.pause_ns = 1; result.pause_ns <= 1000; result.pause_ns++)
+		hvp_counters_add(&fake->guest->counters, &result);
+	hvp_guest_stats(fake->guest, &stats);
+	assert_int_equal(stats.pause_p50_ns, 500);
+	assert_int_equal(stats.pause_p99_ns, 990);
+	for (; result.pause_ns <= 2000; result.pause_ns++)
+		hvp_counters_add(&fake->guest->counters, &result);
+	hvp_guest_stats(fake->guest, &stats);
+	assert_int_equal(stats.pause_p50_ns, 976 + 512);
+	assert_int_equal(stats.pause_p99_ns, 976 + 1014);
+	assert_int_equal(stats.max_pause_ns, 2000);
+	assert_int_equal(stats.total_pause_ns, 2000 * 2001 / 2);
+}
+
 static void freeing_nothing(void **state)
 {
 	(void)state;
@@ -250,9 +293,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(commands_need_a_hello, setup, teardown),
 		cmocka_unit_test_setup_teardown(guest_strings_are_made_harmless, setup, teardown),
 		cmocka_unit_test_setup_teardown(ranges_are_checked, setup, teardown),
+		cmocka_unit_test_setup_teardown(text_by_kernel_address, setup, teardown),
 		cmocka_unit_test_setup_teardown(many_ranges, setup, teardown),
 		cmocka_unit_test(most_ranges),
 		cmocka_unit_test_setup_teardown(stats_add_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(percentiles, setup, teardown),
 		cmocka_unit_test(freeing_nothing),
 	};
 

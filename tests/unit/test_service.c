@@ -3,137 +3,7 @@
  * info, stats, toggle and idle, over a real socket. The test's own thread plays
  * the guest: it fetches and completes requests through the doorbell.
  */
-#include "control_server.h"
-#include "fake_backend.h"
-#include "service.h"
-
-struct fixture {
-	struct hvp_service service; /* first: it is the methods' ctx */
-	struct fake fake;
-	struct server server;
-	atomic_ulong int3;
-	atomic_bool paused;
-	int fd;
-};
-
-static struct fixture *of(struct hvp_service *service)
-{
-	return (struct fixture *)service;
-}
-
-static void add_info(struct hvp_service *service, struct json_object *object)
-{
-	(void)service;
-	json_object_object_add(object, "vcpus", json_object_new_int(2));
-}
-
-static void add_stats(struct hvp_service *service, struct json_object *object)
-{
-	json_object_object_add(object, "int3_patch",
-			       json_object_new_uint64(atomic_load(&of(service)->int3)));
-}
-
-static uint64_t int3_hits(struct hvp_service *service)
-{
-	return atomic_load(&of(service)->int3);
-}
-
-static bool is_paused(struct hvp_service *service)
-{
-	return atomic_load(&of(service)->paused);
-}
-
-static const struct hvp_method methods[] = {HVP_SERVICE_METHODS, {"echo", echo}, {NULL, NULL}};
-
-static int setup(void **state)
-{
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	fake_init(&f->fake, FAKE_RAM);
-	f->service = (struct hvp_service){
-		.name = "vm",
-		.guest = f->fake.guest,
-		.add_info = add_info,
-		.add_stats = add_stats,
-		.int3_hits = int3_hits,
-		.is_paused = is_paused,
-	};
-	server_start(&f->server, methods, f);
-	f->fd = raw_open(&f->server);
-	*state = f;
-	return 0;
-}
-
-static int setup_agent(void **state)
-{
-	setup(state);
-	fake_hello(&((struct fixture *)*state)->fake);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	close(f->fd);
-	server_stop(&f->server);
-	fake_free(&f->fake);
-	free(f);
-	return 0;
-}
-
-/* Wait until the guest is interrupted for the @nr-th time, and fetch. Returns the request's id. */
-static uint64_t guest_fetch(struct fixture *f, unsigned int nr)
-{
-	int i;
-
-	for (i = 0; i < ANSWER_S * 1000 && atomic_load(&f->fake.notifies) < nr; i++)
-		usleep(1000);
-	assert_int_equal(atomic_load(&f->fake.notifies), nr);
-	assert_int_equal(fake_ring(&f->fake, HVPOKE_CMD_FETCH), HVPOKE_OK);
-	assert_int_not_equal(fake_cmd(&f->fake)->fetch.id, 0);
-	return fake_cmd(&f->fake)->fetch.id;
-}
-
-/* The rest of the command page is the caller's to fill in. */
-static struct hvpoke_complete *guest_completion(struct fixture *f, uint64_t id)
-{
-	struct hvpoke_complete *complete = &fake_cmd(&f->fake)->complete;
-
-	memset(complete, 0, sizeof(*complete));
-	complete->id = id;
-	complete->bad_query = HVPOKE_NO_INDEX;
-	return complete;
-}
-
-static void guest_complete(struct fixture *f)
-{
-	assert_int_equal(fake_ring(&f->fake, HVPOKE_CMD_COMPLETE), HVPOKE_OK);
-}
-
-/* The "result" (or "error") of the next message; the caller puts it. */
-static struct json_object *next(struct fixture *f, const char *kind)
-{
-	struct json_object *message = raw_message(f->fd), *body;
-
-	assert_non_null(message);
-	if (!json_object_object_get_ex(message, kind, &body))
-		fail_msg("no %s in %s", kind, json_object_to_json_string(message));
-	json_object_get(body);
-	json_object_put(message);
-	return body;
-}
-
-static void expect_text(struct json_object *object, const char *key, const char *json)
-{
-	struct json_object *value;
-
-	if (!json_object_object_get_ex(object, key, &value))
-		fail_msg("no %s in %s", key, json_object_to_json_string(object));
-	assert_string_equal(json_object_to_json_string_ext(
-				    value, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE),
-			    json);
-}
+#include "service_fixture.h"
 
 static void informs(void **state)
 {
@@ -222,6 +92,7 @@ static void toggles(void **state)
 	complete->matched = 700;
 	complete->changed = 650;
 	complete->sites = 643;
+	complete->native_sites = 5;
 	complete->guest_ns = 1234567;
 	complete->ipis = 3;
 	complete->own_int3 = 2;
@@ -233,6 +104,7 @@ static void toggles(void **state)
 	expect_text(result, "matched", "700");
 	expect_text(result, "changed", "650");
 	expect_text(result, "sites", "643");
+	expect_text(result, "native_sites", "5");
 	expect_text(result, "ipis", "3");
 	expect_text(result, "own_int3", "2");
 	expect_text(result, "batches", "1");
@@ -507,8 +379,9 @@ static void races_the_guest(void **state)
 	}
 }
 
-#define TEST(name)	 cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define AGENT_TEST(name) cmocka_unit_test_setup_teardown(name, setup_agent, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, service_setup, service_teardown)
+#define AGENT_TEST(name) \
+	cmocka_unit_test_setup_teardown(name, service_setup_agent, service_teardown)
 
 int main(void)
 {

@@ -164,6 +164,29 @@ static void second_parts_overlap(void **state)
 	refused(fake, entry, 3, HVPOKE_BAD_LENGTH, 2);
 }
 
+/* Ranges that no honest guest has: two pages at one address, and one that is off by two bytes. */
+static void ranges_that_lie(void **state)
+{
+	struct fake *fake = *state;
+	const struct hvpoke_range range[] = {
+		{.gpa = FAKE_TEXT, .gva = FAKE_TEXT_GVA, .len = 0x1000},
+		{.gpa = FAKE_TEXT + 0x1000, .gva = FAKE_TEXT_GVA, .len = 0x1000},
+		{.gpa = FAKE_TEXT + 0x5000, .gva = FAKE_TEXT_GVA + 0x1000, .len = 0x1000},
+		{.gpa = FAKE_TEXT + 0x7002, .gva = FAKE_TEXT_GVA + 0x1000, .len = 0x100},
+	};
+	struct hvpoke_entry entry[2] = {
+		fake_entry(FAKE_TEXT + 0xffe, FAKE_NOP5, FAKE_JMP5, 1),
+		fake_entry(FAKE_TEXT + 0x1ffd, FAKE_NOP5, FAKE_JMP5, 1),
+	};
+
+	assert_int_equal(fake_hello_ranges(fake, range, 4), HVPOKE_OK);
+	entry[0].gpa2 = FAKE_TEXT + 0x5000;
+	entry[1].gpa2 = FAKE_TEXT + 0x5000;
+	refused(fake, entry, 2, HVPOKE_OVERLAP, 1);
+	entry[0].gpa2 = FAKE_TEXT + 0x7002;
+	refused(fake, entry, 2, HVPOKE_BAD_STRADDLE, 0);
+}
+
 static uint64_t random64(void)
 {
 	static uint64_t state = 0x9e3779b97f4a7c15ull;
@@ -291,6 +314,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(either_part_can_mismatch, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_second_page_is_checked, setup, teardown),
 		cmocka_unit_test_setup_teardown(second_parts_overlap, setup, teardown),
+		cmocka_unit_test_setup_teardown(ranges_that_lie, setup, teardown),
 		cmocka_unit_test_setup_teardown(agrees_with_a_map_of_bytes, setup, teardown),
 	};
 

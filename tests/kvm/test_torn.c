@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * CASES 8: four vCPUs run the patched sites while 100,000 batches rewrite them.
+ *
+ * Four sites stand in a straight line. Each is a 5-byte instruction whose target
+ * says which batch wrote it last (modulo 16), by the landing pad that it jumps
+ * to: a pad loads its number into the site's register and jumps back behind the
+ * site. The number 0 is a NOP, behind which pad 0 stands. So a walk along the
+ * sites gives four numbers, which must be those of the same batch, unless a
+ * batch came in between: then the later sites may show the newer one, never
+ * the other way round. Everywhere else stands ud2, and the targets differ in
+ * two bytes: half an old and half a new jump leads to an invalid opcode.
+ *
+ * Site 1 crosses a cache line, site 2 two pages that are not next to each
+ * other in physical memory.
+ */
+#include <string.h>
+
+#include "kvm_test.h"
+
+#define NR_SITES   4
+#define NR_STATES  16
+#define NR_BATCHES 100000
+#define NR_VCPUS   4
+#define CODE_PAGES 8
+#define CODE_SIZE  (CODE_PAGES * 4096u)
+#define JMP_LEN	   5
+
+struct shared {
+	uint32_t pfn[NR_STATES];      /* from state i to i + 1 */
+	atomic_uint announced, done;  /* batches: about to be applied, applied */
+	atomic_uint walks[NR_VCPUS];  /* along the sites */
+	atomic_uint across[NR_VCPUS]; /* of them, those that saw two batches */
+};
+
+/* Where the sites stand, from GUEST_MAP_VA. The walk begins at the first and ends with a ret. */
+static const uint32_t site_at[NR_SITES] = {
+	0x010,
+	0x13e, /* over the end of a 64-byte line */
+	0xffd, /* over the end of a page */
+	0x1020,
+};
+
+static const uint8_t nop[JMP_LEN] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
+
+/* Pads 1 to 15 of each site: 0x101 apart, so that the jumps differ in two bytes. */
+static uint32_t pad_at(unsigned int site, unsigned int state)
+{
+	return 0x2000 + site * 0x1400 + state * 0x101;
+}
+
+static void jump(uint8_t *insn, uint32_t from, uint32_t to)
+{
+	uint32_t distance = to - (from + JMP_LEN);
+
+	insn[0] = 0xe9;
+	memcpy(insn + 1, &distance, sizeof(distance));
+}
+
+static void site_insn(uint8_t *insn, unsigned int site, unsigned int state)
+{
+	if (state)
+		jump(insn, site_at[site], pad_at(site, state));
+	else
+		memcpy(insn, nop, sizeof(nop));
+}
+
+/* mov $state, %r8d .. %r11d; then jmp @to */
+static void write_pad(uint8_t *code, uint32_t at, unsigned int site, uint32_t state, uint32_t to)
+{
+	code[at] = 0x41;
+	code[at + 1] = (uint8_t)(0xb8 + site);
+	memcpy(code + at + 2, &state, sizeof(state));
+	jump(code + at + 6, at + 6, to);
+}
+
+static void write_code(uint8_t *code)
+{
+	const uint8_t ud2[2] = {0x0f, 0x0b};
+
+	for (unsigned int i = 0; i < CODE_SIZE; i += sizeof(ud2))
+		memcpy(code + i, ud2, sizeof(ud2));
+	for (unsigned int site = 0; site < NR_SITES; site++) {
+		uint32_t behind = site_at[site] + JMP_LEN;
+		uint32_t next = site + 1 < NR_SITES ? site_at[site + 1] : behind + 11;
+
+		site_insn(code + site_at[site], site, 0);
+		/* State 0 falls through to its pad; all pads lead to the next site. */
+		write_pad(code, behind, site, 0, next);
+		for (unsigned int state = 1; state < NR_STATES; state++)
+			write_pad(code, pad_at(site, state), site, state, next);
+	}
+	code[site_at[NR_SITES - 1] + JMP_LEN + 11] = 0xc3; /* ret */
+}
+
+GUEST_CODE static void walk(struct shared *s, uint64_t cpu)
+{
+	uint64_t target = GUEST_MAP_VA + 0x10;
+	uint32_t before, after, newest, seen[NR_SITES], age, last;
+	register uint32_t r8 __asm__("r8");
+	register uint32_t r9 __asm__("r9");
+	register uint32_t r10 __asm__("r10");
+	register uint32_t r11 __asm__("r11");
+
+	before = atomic_load(&s->done);
+	__asm__ volatile("call *%4"
+			 : "=r"(r8), "=r"(r9), "=r"(r10), "=r"(r11)
+			 : "a"(target)
+			 : "memory");
+	seen[0] = r8;
+	seen[1] = r9;
+	seen[2] = r10;
+	seen[3] = r11;
+	after = atomic_load(&s->announced);
+
+	newest = after - before;
+	/* So long between two instructions that the numbers came round: nothing can be said. */
+	if (newest >= NR_STATES)
+		return;
+	last = 0;
+	for (unsigned int i = 0; i < NR_SITES; i++) {
+		age = (seen[i] - before) % NR_STATES;
+		GUEST_ASSERT(age >= last);
+		GUEST_ASSERT(age <= newest);
+		last = age;
+	}
+	if (seen[0] != seen[NR_SITES - 1])
+		atomic_fetch_add_explicit(&s->across[cpu], 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&s->walks[cpu], 1, memory_order_relaxed);
+}
+
+GUEST_CODE static void walk_on(uint64_t cpu, void *shared)
+{
+	for (;;)
+		walk(shared, cpu);
+}
+
+/* vCPU 0 applies the batches, and walks itself. */
+GUEST_CODE static void patch_on(uint64_t cpu, void *shared)
+{
+	struct shared *s = shared;
+	const volatile struct hvpoke_cmd *cmd;
+	uint32_t walks;
+
+	for (uint32_t i = 0; i < NR_BATCHES; i++) {
+		atomic_store(&s->announced, i + 1);
+		guest_ring(s->pfn[i % NR_STATES]);
+		atomic_store(&s->done, i + 1);
+		cmd = (const struct hvpoke_cmd *)(uintptr_t)(s->pfn[i % NR_STATES] * 4096ull);
+		GUEST_ASSERT(cmd->status == HVPOKE_OK && cmd->batch.written == NR_SITES);
+		if (i % 16 == 0)
+			walk(s, cpu);
+		/* The others must get on, also where there are fewer cores than vCPUs. */
+		if (i % 256 == 0) {
+			uint32_t other = 1 + i / 256 % (NR_VCPUS - 1);
+
+			walks = atomic_load(&s->walks[other]);
+			while (atomic_load(&s->walks[other]) == walks)
+				;
+		}
+	}
+	guest_done();
+}
+
+GUEST_CODE static __attribute__((naked)) void torn(void)
+{
+	__asm__ volatile("mov %0, %%eax\n"
+			 "mov %1, %%edx\n"
+			 "out %%eax, %%dx\n"
+			 "1: hlt\n"
+			 "jmp 1b"
+			 :
+			 : "i"(__LINE__), "i"(GUEST_PORT));
+}
+
+static void fill_entry(struct hvpoke_entry *entry, const uint64_t *page, unsigned int site,
+		       unsigned int state)
+{
+	uint32_t at = site_at[site];
+
+	memset(entry, 0, sizeof(*entry));
+	entry->gpa = page[at / 4096] + at % 4096;
+	if (at % 4096 + JMP_LEN > 4096)
+		entry->gpa2 = page[at / 4096 + 1];
+	entry->len = JMP_LEN;
+	site_insn(entry->old_insn, site, state);
+	site_insn(entry->new_insn, site, (state + 1) % NR_STATES);
+}
+
+static void swap(struct hvpoke_entry *a, struct hvpoke_entry *b)
+{
+	struct hvpoke_entry other = *a;
+
+	*a = *b;
+	*b = other;
+}
+
+static void make_batches(struct guest *guest, struct shared *shared, const uint64_t *page)
+{
+	struct hvpoke_entry entry[NR_SITES];
+
+	for (unsigned int state = 0; state < NR_STATES; state++) {
+		for (unsigned int site = 0; site < NR_SITES; site++)
+			fill_entry(&entry[site], page, site, state);
+		for (unsigned int i = 0; i < NR_SITES; i++)
+			for (unsigned int j = i + 1; j < NR_SITES; j++)
+				if (entry[j].gpa < entry[i].gpa)
+					swap(&entry[i], &entry[j]);
+		shared->pfn[state] = guest_batch(guest, entry, NR_SITES);
+	}
+}
+
+static void test_case_8_no_torn_instruction_no_mix(void **state)
+{
+	static uint8_t code[CODE_SIZE];
+	struct hvpoke_range range[CODE_PAGES];
+	uint64_t text, page[CODE_PAGES];
+	struct hvp_stats stats;
+	struct shared *shared;
+	struct guest guest;
+
+	(void)state;
+	NEED_KVM();
+	guest_create(&guest, NR_VCPUS, 32 << 20);
+	shared = guest.shared;
+	/* Every other page, backwards: no two neighbours are neighbours in physical memory. */
+	text = guest_alloc(&guest, 2 * CODE_SIZE);
+	write_code(code);
+	for (unsigned int i = 0; i < CODE_PAGES; i++) {
+		page[i] = text + 2 * CODE_SIZE - (2 * i + 2) * 4096;
+		memcpy(guest_at(&guest, page[i], 4096), code + i * 4096, 4096);
+		range[CODE_PAGES - 1 - i] = (struct hvpoke_range){
+			.gpa = page[i], .gva = GUEST_MAP_VA + i * 4096, .len = 4096};
+	}
+	guest_map(&guest, page, CODE_PAGES);
+	guest_hello_ranges(&guest, range, CODE_PAGES);
+	make_batches(&guest, shared, page);
+	guest_set_handler(&guest, 6, torn);
+	guest_enter_all(&guest, walk_on);
+	guest_enter(&guest, 0, patch_on);
+	guest_start(&guest);
+	guest_finish(&guest, 300);
+
+	hvp_guest_stats(guest.vm.guest, &stats);
+	assert_int_equal(stats.batches, NR_BATCHES);
+	for (unsigned int i = 0; i < NR_VCPUS; i++) {
+		print_message("# vCPU %u: %u walks, %u across a batch\n", i, shared->walks[i],
+			      shared->across[i]);
+		assert_true(shared->walks[i] > 100);
+	}
+	guest_destroy(&guest);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_case_8_no_torn_instruction_no_mix),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
