@@ -124,6 +124,23 @@ int process_write(pid_t pid, const struct iovec *local, const struct iovec *remo
 	return transfer(process_vm_writev, pid, local, remote, nr);
 }
 
+bool process_has_memfd(pid_t pid, uint64_t ino)
+{
+	FILE *maps = open_proc(pid, "maps");
+	bool found = false;
+	char *line = NULL;
+	size_t size = 0;
+	uint64_t has;
+
+	while (maps && !found && getline(&line, &size, maps) > 0)
+		found = strstr(line, " /memfd:") &&
+			sscanf(line, "%*s %*s %*s %*s %" SCNu64, &has) == 1 && has == ino;
+	free(line);
+	if (maps)
+		fclose(maps);
+	return found;
+}
+
 int process_start_time(pid_t pid, uint64_t *ticks)
 {
 	FILE *stat = open_proc(pid, "stat");

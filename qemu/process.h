@@ -33,6 +33,9 @@ int process_map(pid_t pid, const struct process_area *area, void **mem);
 int process_read(pid_t pid, const struct iovec *local, const struct iovec *remote, uint32_t nr);
 int process_write(pid_t pid, const struct iovec *local, const struct iovec *remote, uint32_t nr);
 
+/* Does it have a memfd of inode @ino mapped? */
+bool process_has_memfd(pid_t pid, uint64_t ino);
+
 /* When it was started, in clock ticks since boot: a process id alone may be another's by now. */
 int process_start_time(pid_t pid, uint64_t *ticks);
 

@@ -15,6 +15,7 @@
 #include "ivshmem.h"
 #include "listen.h"
 #include "log.h"
+#include "process.h"
 
 static struct vm *find_vm(struct server *server, pid_t pid)
 {
@@ -103,14 +104,15 @@ static void hand_monitor(struct server *server, struct vm *vm)
 }
 
 /*
- * The device of @vm has connected, though it is connected: is it a second device, or was
- * the first one unplugged a moment ago? True if the place is free now.
+ * A device of a process that has one already: is it a second one, or was the first
+ * unplugged a moment ago? (The end of one that was taken over is not seen: its
+ * connection was the former hvpoked's.) True if the place is free now.
  */
 static bool replace_vm(struct server *server, struct vm *vm)
 {
 	struct pollfd poll_fd = { .fd = vm->conn, .events = POLLIN };
 
-	if (poll(&poll_fd, 1, 0) <= 0)
+	if (vm->conn < 0 ? process_has_memfd(vm->pid, vm->shm.ino) : poll(&poll_fd, 1, 0) <= 0)
 		return false;
 	vm_tell(vm, VM_GONE, -1);
 	end_vm(server, vm);
@@ -127,12 +129,14 @@ static void on_ivshmem(void *ctx, uint32_t events)
 	if (listen_accept(server->on_ivshmem.fd, &peer))
 		return;
 	vm = find_vm(server, peer.pid);
+	if (vm && replace_vm(server, vm))
+		vm = NULL;
 	if (vm && vm->conn < 0) {
 		/* Taken over, and its end of the socket connects again: it has all it needs. */
 		vm_tell(vm, VM_CONNECTION, peer.fd);
 		return;
 	}
-	if (vm && !replace_vm(server, vm)) {
+	if (vm) {
 		say(LOG_WARNING, "QEMU %d: it has two ivshmem devices with us; only the first is "
 				 "served", (int)peer.pid);
 		close(peer.fd);

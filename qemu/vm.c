@@ -33,7 +33,8 @@ void vm_free(struct vm *vm)
 	qmp_close(&vm->qmp);
 	if (vm->record)
 		record_close(vm->record, vm->keep ? NULL : vm->state_dir);
-	close_fd(&vm->conn);
+	if (vm->conn >= 0)
+		close(vm->conn);
 	close_fd(&vm->doorbell);
 	close_fd(&vm->irq);
 	close_fd(&vm->pidfd);
@@ -73,7 +74,8 @@ static void on_inbox(void *ctx, uint32_t events)
 			close(letter.fd); /* one monitor is enough */
 		break;
 	case VM_CONNECTION:
-		close_fd(&vm->conn);
+		if (vm->conn >= 0)
+			close(vm->conn);
 		vm->conn = letter.fd;
 		vm->on_conn.fd = vm->conn;
 		loop_add(&vm->loop, &vm->on_conn, EPOLLIN);

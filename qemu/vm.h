@@ -14,7 +14,7 @@
 #include "runtime.h"
 #include "service.h"
 #include "shm.h"
-#include "text.h"
+#include "guest_text.h"
 
 /*
  * One guest of QEMU's. Everything of it happens on a thread of its own, one thing after
@@ -38,7 +38,7 @@ struct vm {
 	const char *state_dir;
 
 	/* ivshmem */
-	int conn;		/* -1: the connection was a former hvpoked's */
+	atomic_int conn;	/* -1: the connection was a former hvpoked's; the server looks too */
 	struct shm shm;
 	int doorbell, irq;	/* eventfds: the guest rings us, we ring the guest */
 	struct record *record;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef HVPOKED_TEXT_H
-#define HVPOKED_TEXT_H
+#ifndef HVPOKED_GUEST_TEXT_H
+#define HVPOKED_GUEST_TEXT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,4 +61,4 @@ int text_write(struct text *text);
 void text_done(struct text *text);
 void text_release(struct text *text);
 
-#endif /* HVPOKED_TEXT_H */
+#endif /* HVPOKED_GUEST_TEXT_H */

@@ -1,0 +1,541 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * hvpoked against a QEMU that the test plays itself (fake_qemu.h): the ivshmem protocol, the
+ * mailbox, KVM's way of writing, and a monitor that does all the wrong things.
+ */
+#include "fake_qemu.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static struct host host;
+
+static int setup(void **state)
+{
+	(void)state;
+	host_init(&host);
+	host_start(&host);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	host_assert_alive(&host);
+	host_free(&host);
+	return 0;
+}
+
+static void header_and_memory(void **state)
+{
+	struct fake_qemu fake;
+
+	(void)state;
+	fake_qemu_open(&fake, &host, false);
+	assert_memory_equal(fake_host(&fake)->magic, HVPOKE_SHM_MAGIC, sizeof(HVPOKE_SHM_MAGIC));
+	assert_int_equal(fake_host(&fake)->version, HVPOKE_SHM_VERSION);
+	assert_int_equal(fake_host(&fake)->abi_version, HVPOKE_ABI_VERSION);
+	assert_int_equal(fake_host(&fake)->size, HVPOKE_SHM_SIZE);
+	assert_int_equal(fake.shm_size, HVPOKE_SHM_SIZE);
+	/* The magic is there, but nobody to serve it before a monitor is. */
+	assert_int_equal(fake_host(&fake)->session, 0);
+	/* A QEMU that shrinks it must not be able to kill us. */
+	assert_int_equal(ftruncate(fake.memory, 4096), -1);
+	assert_int_equal(errno, EPERM);
+	fake_qemu_close(&fake);
+}
+
+/* What a guest of another process is given, told over a pipe. */
+struct other {
+	int64_t id;
+	uint64_t ino;
+};
+
+static void guests_are_apart(void **state)
+{
+	struct other mine, other;
+	struct fake_qemu fake;
+	struct stat st;
+	int pipes[2], status;
+	pid_t child;
+
+	(void)state;
+	fake_qemu_open(&fake, &host, false);
+	fstat(fake.memory, &st);
+	mine = (struct other){ .id = fake.id, .ino = st.st_ino };
+	assert_int_equal(pipe(pipes), 0);
+	child = fork();
+	if (!child) {
+		fake_qemu_open(&fake, &host, false);
+		fstat(fake.memory, &st);
+		other = (struct other){ .id = fake.id, .ino = st.st_ino };
+		_exit(write(pipes[1], &other, sizeof(other)) != sizeof(other));
+	}
+	assert_int_equal(read(pipes[0], &other, sizeof(other)), sizeof(other));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_not_equal(mine.id, other.id);
+	assert_int_not_equal(mine.ino, other.ino);
+	close(pipes[0]);
+	close(pipes[1]);
+	fake_qemu_close(&fake);
+}
+
+static void second_device_is_refused(void **state)
+{
+	struct fake_qemu fake;
+	char byte;
+	int second;
+
+	(void)state;
+	fake_qemu_open(&fake, &host, false);
+	second = host_connect(&host, "ivshmem");
+	assert_int_equal(recv(second, &byte, 1, 0), 0);
+	close(second);
+	/* The first goes on. */
+	fake_qemu_monitor(&fake);
+	fake_hello(&fake);
+	fake_qemu_close(&fake);
+}
+
+static void device_comes_again(void **state)
+{
+	struct fake_qemu fake;
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		fake_qemu_open(&fake, &host, false);
+		fake_qemu_close(&fake);
+	}
+}
+
+static void open_served(struct fake_qemu *fake, bool shared)
+{
+	fake_qemu_open(fake, &host, shared);
+	fake_qemu_monitor(fake);
+	fake_hello(fake);
+}
+
+/* hvpoked maps RAM that is shared and sealed, and only that. */
+static bool host_maps_ram(void)
+{
+	char path[64], line[512];
+	bool found = false;
+	FILE *maps;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)host.pid);
+	maps = fopen(path, "re");
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		found |= strstr(line, "/memfd:ram") != NULL;
+	fclose(maps);
+	return found;
+}
+
+static void batch_is_written(bool shared)
+{
+	struct fake_qemu fake;
+
+	open_served(&fake, shared);
+	assert_int_equal(host_maps_ram(), shared);
+	fake_batch(&fake);
+	assert_int_equal(fake_command_run(&fake, HVPOKE_CMD_BATCH), HVPOKE_OK);
+	assert_int_equal(fake_new_sites(&fake), FAKE_SITES);
+	assert_int_equal(fake_command(&fake)->batch.written, FAKE_SITES);
+	assert_int_equal(atomic_load(&fake.stops), 1);
+	assert_int_equal(atomic_load(&fake.conts), 1);
+	assert_true(atomic_load(&fake.running));
+	/* Again: now they hold the new bytes, and nothing is written. */
+	assert_int_equal(fake_command_run(&fake, HVPOKE_CMD_BATCH), HVPOKE_MISMATCH);
+	assert_int_equal(fake_command(&fake)->batch.bad_index, 0);
+	fake_qemu_close(&fake);
+}
+
+static void batch_by_process_vm(void **state)
+{
+	(void)state;
+	batch_is_written(false);
+}
+
+static void batch_by_mapping(void **state)
+{
+	(void)state;
+	batch_is_written(true);
+}
+
+static void mismatch_writes_nothing(void **state)
+{
+	struct fake_qemu fake;
+
+	(void)state;
+	open_served(&fake, false);
+	fake_batch(&fake);
+	/* The last byte of one that straddles. */
+	fake.ram[fake_entries(&fake)[63].gpa2 + 2] ^= 1;
+	assert_int_equal(fake_command_run(&fake, HVPOKE_CMD_BATCH), HVPOKE_MISMATCH);
+	assert_int_equal(fake_command(&fake)->batch.bad_index, 63);
+	fake.ram[fake_entries(&fake)[63].gpa2 + 2] ^= 1;
+	assert_int_equal(fake_new_sites(&fake), 0);
+	assert_true(atomic_load(&fake.running));
+	fake_qemu_close(&fake);
+}
+
+/* Flash and what else is not RAM cannot be registered as text. */
+static void rom_is_not_ram(void **state)
+{
+	struct hvpoke_range *range;
+	struct fake_qemu fake;
+
+	(void)state;
+	open_served(&fake, false);
+	range = (void *)fake_entries(&fake);
+	*range = (struct hvpoke_range){ .gpa = 0xfffc0000, .gva = 0xfffc0000, .len = 4096 };
+	assert_int_equal(fake_command_run(&fake, HVPOKE_CMD_HELLO), HVPOKE_BAD_GPA);
+	*range = (struct hvpoke_range){ .gpa = FAKE_RAM - 4096, .gva = 0, .len = 8192 };
+	assert_int_equal(fake_command_run(&fake, HVPOKE_CMD_HELLO), HVPOKE_BAD_GPA);
+	fake_qemu_close(&fake);
+}
+
+static void abandoned_batch_is_not_written(void **state)
+{
+	struct fake_qemu fake;
+
+	(void)state;
+	open_served(&fake, true);
+	fake_batch(&fake);
+	atomic_store(&fake.mood, FAKE_ABANDONS);
+	fake_submit(&fake, HVPOKE_CMD_BATCH);
+	fake_wait(&fake);
+	/* The host has given the command page back. */
+	assert_int_equal(fake_state(&fake), HVPOKE_SHM_IDLE);
+	assert_int_equal(fake_new_sites(&fake), 0);
+	assert_true(atomic_load(&fake.running));
+	atomic_store(&fake.mood, FAKE_WELL);
+	fake_batch(&fake);
+	assert_int_equal(fake_command_run(&fake, HVPOKE_CMD_BATCH), HVPOKE_OK);
+	assert_int_equal(fake_new_sites(&fake), FAKE_SITES);
+	fake_qemu_close(&fake);
+}
+
+static void withdrawn_batch_is_not_taken(void **state)
+{
+	struct fake_qemu fake;
+	uint64_t one = 1;
+
+	(void)state;
+	open_served(&fake, false);
+	fake_batch(&fake);
+	/* Submitted and withdrawn again before the doorbell. */
+	fake_command(&fake)->cmd = HVPOKE_CMD_BATCH;
+	fake_mail(&fake)->state = HVPOKE_SHM_WORD(++fake.seq, HVPOKE_SHM_IDLE);
+	assert_int_equal(write(fake.doorbell, &one, sizeof(one)), sizeof(one));
+	fake_hello(&fake);
+	assert_int_equal(fake_new_sites(&fake), 0);
+	fake_qemu_close(&fake);
+}
+
+static void silent_monitor_fails_the_batch(void **state)
+{
+	struct fake_qemu fake;
+	int64_t start;
+
+	(void)state;
+	open_served(&fake, false);
+	fake_batch(&fake);
+	atomic_store(&fake.mood, FAKE_SILENT);
+	start = deadline_in(0);
+	assert_int_equal(fake_command_run(&fake, HVPOKE_CMD_BATCH), HVPOKE_PAUSE_FAILED);
+	assert_in_range(deadline_in(0) - start, 1000, 5000);
+	assert_int_equal(fake_new_sites(&fake), 0);
+	/* It may have stopped all the same: so it was told to go on. */
+	WAIT_FOR(atomic_load(&fake.conts) == 1, 5000);
+	atomic_store(&fake.mood, FAKE_WELL);
+	assert_int_equal(fake_command_run(&fake, HVPOKE_CMD_BATCH), HVPOKE_OK);
+	fake_qemu_close(&fake);
+}
+
+static void operators_pause_stays(void **state)
+{
+	struct fake_qemu fake;
+
+	(void)state;
+	open_served(&fake, false);
+	fake_batch(&fake);
+	/* The operator was faster than the batch that the guest had rung for. */
+	atomic_store(&fake.running, false);
+	assert_int_equal(fake_command_run(&fake, HVPOKE_CMD_BATCH), HVPOKE_OK);
+	assert_int_equal(fake_new_sites(&fake), FAKE_SITES);
+	assert_int_equal(atomic_load(&fake.conts), 0);
+	assert_false(atomic_load(&fake.running));
+	fake_qemu_close(&fake);
+}
+
+/* The monitor is gone with the guest paused: as soon as there is one again, it runs. */
+static void lost_monitor_does_not_leave_it_paused(enum fake_mood mood)
+{
+	struct fake_qemu fake;
+	uint64_t session;
+
+	open_served(&fake, false);
+	session = fake_host(&fake)->session;
+	fake_batch(&fake);
+	atomic_store(&fake.mood, mood);
+	assert_int_equal(fake_command_run(&fake, HVPOKE_CMD_BATCH), HVPOKE_HOST_ERROR);
+	assert_int_equal(fake_new_sites(&fake), 0);
+	fake_qemu_hang_up(&fake);
+	WAIT_FOR(!__atomic_load_n(&fake_host(&fake)->session, __ATOMIC_SEQ_CST), 5000);
+	atomic_store(&fake.mood, FAKE_WELL);
+	fake_qemu_monitor(&fake);
+	assert_true(atomic_load(&fake.running));
+	assert_int_not_equal(fake_host(&fake)->session, session);
+	/* A new session wants a new hello. */
+	assert_int_equal(fake_command_run(&fake, HVPOKE_CMD_BATCH), HVPOKE_NOT_HELLO);
+	fake_hello(&fake);
+	fake_batch(&fake);
+	assert_int_equal(fake_command_run(&fake, HVPOKE_CMD_BATCH), HVPOKE_OK);
+	fake_qemu_close(&fake);
+}
+
+static void monitor_hangs_up(void **state)
+{
+	(void)state;
+	lost_monitor_does_not_leave_it_paused(FAKE_HANGS_UP);
+}
+
+static void monitor_babbles(void **state)
+{
+	(void)state;
+	lost_monitor_does_not_leave_it_paused(FAKE_BABBLES);
+}
+
+static void garbage_for_a_monitor(void **state)
+{
+	static const char *const lines[] = {
+		"",
+		"\n\n\n",
+		"hello\n",
+		"{\"QMP\":",
+		"{\"QMP\":{}}\n{\"return\":5,\"id\":99}\n{\"error\":null,\"id\":1}\n",
+		"{\"QMP\":{}}\n{\"return\":{},\"id\":1}\n{\"return\":[],\"id\":2}\n"
+		"{\"return\":[],\"id\":3}\n{\"return\":1,\"id\":4}\n{\"return\":{},\"id\":5}\n",
+		"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\n",
+		"{\"event\":{}}\n{\"event\":\"STOP\",\"data\":7}\n\"x\"\n",
+	};
+	struct fake_qemu fake;
+	int fd;
+
+	(void)state;
+	fake_qemu_open(&fake, &host, false);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+		fd = host_connect(&host, "qmp");
+		send(fd, lines[i], strlen(lines[i]), MSG_NOSIGNAL);
+		usleep(20000);
+		close(fd);
+	}
+	host_assert_alive(&host);
+	fake_qemu_monitor(&fake);
+	fake_hello(&fake);
+	fake_qemu_close(&fake);
+}
+
+/* A monitor that never ends its line. */
+static void endless_line(void **state)
+{
+	static char many[65536];
+	struct pollfd poll_fd = { .events = POLLOUT };
+	struct fake_qemu fake;
+	size_t sent = 0;
+
+	(void)state;
+	fake_qemu_open(&fake, &host, false);
+	poll_fd.fd = host_connect(&host, "qmp");
+	memset(many, 'x', sizeof(many));
+	while (sent < 64u << 20 && poll(&poll_fd, 1, 5000) == 1 && !(poll_fd.revents & POLLHUP) &&
+	       send(poll_fd.fd, many, sizeof(many), MSG_NOSIGNAL) > 0)
+		sent += sizeof(many);
+	assert_true(sent < 64u << 20);
+	close(poll_fd.fd);
+	fake_qemu_monitor(&fake);
+	fake_hello(&fake);
+	fake_qemu_close(&fake);
+}
+
+static uint64_t random_state = 88172645463325252ull;
+
+static uint64_t random_u64(void)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state;
+}
+
+/* A guest that does with its memory whatever it likes. Nothing outside of the text changes. */
+static void garbage_for_a_guest(void **state)
+{
+	static uint8_t before[FAKE_RAM];
+	struct fake_qemu fake;
+	uint64_t *word, one = 1;
+
+	(void)state;
+	open_served(&fake, false);
+	fake_batch(&fake);
+	memcpy(before, fake.ram, FAKE_RAM);
+	for (int i = 0; i < 3000; i++) {
+		for (int changes = random_u64() % 8; changes >= 0; changes--) {
+			word = (uint64_t *)(fake.shm + random_u64() % 0x6000 / 8 * 8);
+			*word = random_u64() % 3 ? random_u64() % 0x40000 : random_u64();
+		}
+		fake_command(&fake)->version = HVPOKE_ABI_VERSION;
+		fake_command(&fake)->reserved = 0;
+		fake_command(&fake)->cmd = random_u64() % 6;
+		__atomic_store_n(&fake_mail(&fake)->state, random_u64() % 5 ? 1 : random_u64(),
+				 __ATOMIC_SEQ_CST);
+		assert_int_equal(write(fake.doorbell, &one, sizeof(one)), sizeof(one));
+		if (random_u64() % 2)
+			usleep(random_u64() % 300);
+	}
+	host_assert_alive(&host);
+	assert_memory_equal(fake.ram, before, FAKE_TEXT);
+	assert_memory_equal(fake.ram + FAKE_TEXT + FAKE_SIZE, before + FAKE_TEXT + FAKE_SIZE,
+			    FAKE_RAM - FAKE_TEXT - FAKE_SIZE);
+	fake_qemu_close(&fake);
+}
+
+/* hvpoked is restarted: the descriptors come back from the process that still has them. */
+static void host_restarts(int signal)
+{
+	struct fake_qemu fake;
+	uint64_t session;
+
+	open_served(&fake, true);
+	session = fake_host(&fake)->session;
+	host_stop(&host, signal);
+	if (signal == SIGTERM)
+		assert_int_equal(fake_host(&fake)->session, 0);
+	fake_qemu_hang_up(&fake);
+	host_start(&host);
+	fake_host(&fake)->session = 0; /* so that the new one's can be waited for */
+	fake_qemu_monitor(&fake);
+	assert_int_not_equal(fake_host(&fake)->session, session);
+	fake_batch(&fake);
+	assert_int_equal(fake_command_run(&fake, HVPOKE_CMD_BATCH), HVPOKE_NOT_HELLO);
+	fake_hello(&fake);
+	fake_batch(&fake);
+	assert_int_equal(fake_command_run(&fake, HVPOKE_CMD_BATCH), HVPOKE_OK);
+	assert_int_equal(fake_new_sites(&fake), FAKE_SITES);
+	fake_qemu_close(&fake);
+}
+
+static void restart_by_term(void **state)
+{
+	(void)state;
+	host_restarts(SIGTERM);
+}
+
+static void restart_by_kill(void **state)
+{
+	(void)state;
+	host_restarts(SIGKILL);
+}
+
+/* Killed with a batch in hand: its agent is told, once, and exactly what became of it. */
+static void restart_settles_the_mailbox(void **state)
+{
+	static const struct {
+		enum hvpoke_shm_state left, becomes;
+		uint32_t status;
+	} cases[] = {
+		{ HVPOKE_SHM_IDLE, HVPOKE_SHM_IDLE, 77 },
+		{ HVPOKE_SHM_RUNNING, HVPOKE_SHM_DONE, HVPOKE_HOST_ERROR },
+		{ HVPOKE_SHM_APPLIED, HVPOKE_SHM_DONE, HVPOKE_OK },
+		{ HVPOKE_SHM_DONE, HVPOKE_SHM_DONE, 77 },
+		{ HVPOKE_SHM_ABANDONED, HVPOKE_SHM_IDLE, 77 },
+		/* Taken as if just rung: an unknown agent's batch. */
+		{ HVPOKE_SHM_SUBMITTED, HVPOKE_SHM_DONE, HVPOKE_NOT_HELLO },
+	};
+	struct fake_qemu fake;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		open_served(&fake, false);
+		host_stop(&host, SIGKILL);
+		fake_qemu_hang_up(&fake);
+		fake_batch(&fake);
+		fake_command(&fake)->cmd = HVPOKE_CMD_BATCH;
+		fake_command(&fake)->status = 77;
+		fake_mail(&fake)->state = HVPOKE_SHM_WORD(5, cases[i].left);
+		fake_host(&fake)->session = 0;
+		host_start(&host);
+		fake_qemu_monitor(&fake);
+		WAIT_FOR(fake_mail(&fake)->state == HVPOKE_SHM_WORD(5, cases[i].becomes), 5000);
+		assert_int_equal(fake_command(&fake)->status, cases[i].status);
+		fake_qemu_close(&fake);
+	}
+}
+
+static void control_socket(void **state)
+{
+	struct json_object *info, *error = NULL;
+	struct fake_qemu fake;
+
+	(void)state;
+	open_served(&fake, false);
+	info = host_call(&host, "fake", "info", NULL, NULL);
+	assert_int_equal(member(info, "pid"), getpid());
+	assert_int_equal(member(info, "vcpus"), 2);
+	assert_int_equal(member(info, "memory_bytes"), FAKE_RAM);
+	assert_string_equal(json_object_get_string(json_object_object_get(info, "accelerator")),
+			    "kvm");
+	json_object_put(info);
+	json_object_put(host_call(&host, "fake", "pause", NULL, NULL));
+	assert_false(atomic_load(&fake.running));
+	host_call(&host, "fake", "idle", json_tokener_parse("{\"ms\":1}"), &error);
+	assert_string_equal(json_object_get_string(json_object_object_get(error, "code")), "paused");
+	json_object_put(error);
+	host_call(&host, "fake", "pause", NULL, &error);
+	assert_string_equal(json_object_get_string(json_object_object_get(error, "code")), "paused");
+	json_object_put(error);
+	json_object_put(host_call(&host, "fake", "resume", NULL, NULL));
+	assert_true(atomic_load(&fake.running));
+	fake_qemu_close(&fake);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(header_and_memory),
+		TEST(guests_are_apart),
+		TEST(second_device_is_refused),
+		TEST(device_comes_again),
+		TEST(batch_by_process_vm),
+		TEST(batch_by_mapping),
+		TEST(mismatch_writes_nothing),
+		TEST(rom_is_not_ram),
+		TEST(abandoned_batch_is_not_written),
+		TEST(withdrawn_batch_is_not_taken),
+		TEST(silent_monitor_fails_the_batch),
+		TEST(operators_pause_stays),
+		TEST(monitor_hangs_up),
+		TEST(monitor_babbles),
+		TEST(garbage_for_a_monitor),
+		TEST(endless_line),
+		TEST(garbage_for_a_guest),
+		TEST(restart_by_term),
+		TEST(restart_by_kill),
+		TEST(restart_settles_the_mailbox),
+		TEST(control_socket),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
