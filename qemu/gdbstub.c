@@ -20,6 +20,7 @@
 
 #include "deadline.h"
 #include "listen.h"
+#include "log.h"
 
 #define PACKET_MAX     96 /* of a write: address, length, GDB_WRITE_MAX bytes in hex */
 #define OUT_SIZE       16384
@@ -269,6 +270,17 @@ static int gdbserver(struct qmp *qmp, const char *where, struct message *message
 		err = message_set(message, -EREMOTEIO, "QEMU's gdbstub did not start: %s", said);
 	free(said);
 	return err;
+}
+
+void gdbstub_abort(struct gdbstub *gdb, struct qmp *qmp)
+{
+	struct message message;
+
+	if (gdb->fd < 0)
+		return;
+	gdbstub_close(gdb);
+	if (gdbserver(qmp, "none", &message))
+		say(LOG_ERR, "cannot stop QEMU's gdbstub: %s", message.text);
 }
 
 int gdbstub_open(struct gdbstub *gdb, struct qmp *qmp, pid_t pid, const char *path,

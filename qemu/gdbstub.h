@@ -26,6 +26,11 @@ struct gdbstub {
 int gdbstub_open(struct gdbstub *gdb, struct qmp *qmp, pid_t pid, const char *path,
 		 struct message *message);
 void gdbstub_close(struct gdbstub *gdb);
+/*
+ * Close it, with everything in it that QEMU has not done yet: what is left in a socket is
+ * read, and done, after the other end has closed it. While the guest is paused.
+ */
+void gdbstub_abort(struct gdbstub *gdb, struct qmp *qmp);
 
 /* Some bytes that go to one place. */
 struct gdb_write {

@@ -82,7 +82,7 @@ static int64_t apply(void *ctx, const struct hvpoke_entry *entry, uint32_t nr)
 		return done;
 	err = text_write(&vm->text);
 	if (err) {
-		gdbstub_close(&vm->text.gdb);
+		gdbstub_abort(&vm->text.gdb, &vm->qmp);
 		return err;
 	}
 	shm_applied(&vm->shm, vm->word);

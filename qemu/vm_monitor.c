@@ -163,12 +163,11 @@ int vm_gdbstub(struct vm *vm, struct message *message)
 	if (vm->text.kvm || vm->text.gdb.fd >= 0)
 		return 0;
 	/* It pauses the guest when it connects. */
-	vm->record->paused = vm->running;
+	vm->record->paused |= vm->running;
 	vm->own = true;
 	err = gdbstub_open(&vm->text.gdb, &vm->qmp, vm->pid, vm->text.gdb_path, message);
 	vm->own = false;
 	give_up(vm, err);
-	/* The STOP may be in the answer or come later: only the state is sure. */
 	if (vm->record->paused && own_call(vm, "cont", QMP_TIMEOUT_MS, &cont) == 0)
 		vm->record->paused = false;
 	return err;
@@ -247,24 +246,28 @@ static int ask_machine(struct vm *vm, struct message *message)
 	return err;
 }
 
-/* A pause that a former hvpoked, or a former connection, did not get to end. */
-static void end_old_pause(struct vm *vm)
+/*
+ * A pause that a former hvpoked, or a former connection, did not get to end. With TCG the
+ * new gdbstub has ended it: not before, since what the former one has not done yet goes
+ * with it, and must not be done to a guest that runs.
+ */
+static void end_old_pause(struct vm *vm, bool left_paused)
 {
 	struct message message;
 
-	if (!vm->record->paused)
+	if (vm->record->paused && !own_call(vm, "cont", QMP_TIMEOUT_MS, &message))
+		vm->record->paused = false;
+	if (!left_paused)
 		return;
+	vm->running = true;
 	say(LOG_WARNING, "%s: it was left paused in the middle of a batch, and runs again",
 	    vm->log_name);
-	if (!own_call(vm, "cont", QMP_TIMEOUT_MS, &message)) {
-		vm->record->paused = false;
-		vm->running = true;
-	}
 }
 
 int vm_monitor_open(struct vm *vm, int fd)
 {
 	struct message message;
+	bool left_paused;
 	int err;
 
 	vm->qmp.on_event = on_event;
@@ -279,9 +282,10 @@ int vm_monitor_open(struct vm *vm, int fd)
 		qmp_close(&vm->qmp);
 		return err;
 	}
-	end_old_pause(vm);
+	left_paused = vm->record->paused;
 	if (vm_gdbstub(vm, &message))
 		say(LOG_ERR, "%s: %s", vm->log_name, message.text);
+	end_old_pause(vm, left_paused);
 	vm->on_qmp = (struct loop_watch){ .fd = vm->qmp.fd, .ready = on_qmp, .ctx = vm };
 	err = loop_add(&vm->loop, &vm->on_qmp, EPOLLIN);
 	if (!err)
