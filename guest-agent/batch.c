@@ -90,9 +90,9 @@ int hvp_batch_add(struct jump_entry *entry, enum jump_label_type type)
 	return 0;
 }
 
-bool hvp_batch_empty(void)
+bool hvp_batch_waits(void)
 {
-	return !batch.nr;
+	return smp_load_acquire(&batch.nr); /* pairs with hvp_batch_flush() */
 }
 
 bool hvp_batch_holds(const struct jump_entry *entry)
@@ -212,16 +212,24 @@ static u32 batch_send(const struct hvpoke_sort_item *item, struct hvp_result *re
 	return status;
 }
 
-static void batch_native(const struct hvpoke_sort_item *item)
+static void batch_native(const struct hvpoke_sort_item *item, struct hvp_result *result)
 {
+	struct jump_entry *entry;
 	struct hvp_patch patch;
 	unsigned long site;
 	u32 at = 0;
 
 	while (at < batch.nr) {
 		site = next_site(item, &at);
-		if (site_patch(site, &patch))
-			hvp_native_site(site_entry(site), site_type(site));
+		if (!site_patch(site, &patch))
+			continue;
+		entry = site_entry(site);
+		if (!hvp_native_queue(entry, site_type(site))) {
+			hvp_native_apply();
+			WARN_ON_ONCE(!hvp_native_queue(entry, site_type(site)));
+		}
+		result->sites++;
+		result->native_sites++;
 	}
 	hvp_native_apply();
 }
@@ -249,9 +257,10 @@ u32 hvp_batch_flush(struct hvp_result *result)
 		status = batch_send(item, result);
 	if (status != HVPOKE_OK) {
 		say(status);
-		batch_native(item);
+		batch_native(item, result);
 	}
-	batch.nr = 0;
+	/* Whoever sees in hvp_batch_waits() that none wait sees the new text, too. */
+	smp_store_release(&batch.nr, 0);
 	if (batch.max > KEEP_SITES)
 		hvp_batch_free();
 	return status;

@@ -25,7 +25,7 @@
 
 #include "hvpoke.h"
 
-/* Tasks that were sent to divert_queries() and have not left it. */
+/* Tasks that were sent to divert_queries() or divert_foreign() and have not left it. */
 static atomic_t diverted;
 
 static int divert_queries(char *query, const char *modname)
@@ -42,14 +42,29 @@ static int divert_queries(char *query, const char *modname)
 	return ret;
 }
 
+static bool divert_foreign(struct jump_entry *entry, enum jump_label_type type)
+{
+	bool queued = hvp_session_foreign(entry, type);
+
+	atomic_dec(&diverted);
+	return queued;
+}
+
+static int divert(struct pt_regs *regs, unsigned long to)
+{
+	instruction_pointer_set(regs, to);
+	return 1;
+}
+
+NOKPROBE_SYMBOL(divert);
+
 static int queries_pre(struct kprobe *kp, struct pt_regs *regs)
 {
 	hvp_int3_hit(kp);
 	if (hvp_session_owned())
 		return 0;
 	atomic_inc(&diverted);
-	instruction_pointer_set(regs, (unsigned long)divert_queries);
-	return 1;
+	return divert(regs, (unsigned long)divert_queries);
 }
 
 NOKPROBE_SYMBOL(queries_pre);
@@ -57,14 +72,17 @@ NOKPROBE_SYMBOL(queries_pre);
 static int queue_pre(struct kprobe *kp, struct pt_regs *regs)
 {
 	hvp_int3_hit(kp);
-	if (!hvp_session_owned())
+	if (hvp_native_passes())
 		return 0;
-	if (!hvp_session_diverts()) {
+	/* Inside of divert_queries(), or a work item that is waited for. */
+	if (hvp_session_diverts())
+		return divert(regs, (unsigned long)hvp_session_queue);
+	if (hvp_session_owned())
 		hvp_session_native_site();
+	if (!hvp_batch_waits())
 		return 0;
-	}
-	instruction_pointer_set(regs, (unsigned long)hvp_session_queue);
-	return 1;
+	atomic_inc(&diverted);
+	return divert(regs, (unsigned long)divert_foreign);
 }
 
 NOKPROBE_SYMBOL(queue_pre);
@@ -72,10 +90,9 @@ NOKPROBE_SYMBOL(queue_pre);
 static int apply_pre(struct kprobe *kp, struct pt_regs *regs)
 {
 	hvp_int3_hit(kp);
-	if (!hvp_session_diverts())
+	if (hvp_native_passes() || !hvp_session_diverts())
 		return 0;
-	instruction_pointer_set(regs, (unsigned long)hvp_session_apply);
-	return 1;
+	return divert(regs, (unsigned long)hvp_session_apply);
 }
 
 NOKPROBE_SYMBOL(apply_pre);
@@ -140,9 +157,7 @@ void hvp_hooks_probes(u64 gva[HVPOKE_MAX_PROBES])
 
 /*
  * First nobody new comes in; then those who are inside finish, with the hooks
- * that they need still there (a site that was collected and is flipped again
- * must not meet the kernel's own function: it would find text that it does not
- * expect and BUG()); then the rest goes.
+ * that they need still there; then the rest goes.
  *
  * A task inside holds no reference to the module, which could not protect the
  * last instructions anyway. Instead it is counted from the pre-handler on.
@@ -158,5 +173,8 @@ void hvp_hooks_exit(void)
 		msleep(20);
 	unregister_kprobe(&probes[QUEUE]);
 	unregister_kprobe(&probes[APPLY]);
+	/* No sites wait any more; those who saw some come out now. */
+	while (atomic_read(&diverted))
+		msleep(20);
 	synchronize_rcu_tasks();
 }

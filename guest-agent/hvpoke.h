@@ -99,21 +99,22 @@ void hvp_session_end(struct hvp_result *result);
 /* May be asked anywhere: is there a request of this task? Is it collecting? */
 bool hvp_session_owned(void);
 bool hvp_session_diverts(void);
-/* The rest is for the owner only. Collect or not; returns what was. */
-bool hvp_session_divert(bool divert);
-/* A site is about to go the kernel's own way. */
+/* The owner, not diverted, is about to patch a site. */
 void hvp_session_native_site(void);
+/* What the hooks divert to. */
 bool hvp_session_queue(struct jump_entry *entry, enum jump_label_type type);
 void hvp_session_apply(void);
+bool hvp_session_foreign(struct jump_entry *entry, enum jump_label_type type);
 int hvp_session_init(void);
 int hvp_session_hello(void);
 void hvp_session_exit(void);
 
-/* batch.c - the sites collected. Under the session's lock. */
+/* batch.c - the sites collected. session.c has the locks. */
 
 /* 0, or -ENOMEM: no room and no memory for more. */
 int hvp_batch_add(struct jump_entry *entry, enum jump_label_type type);
-bool hvp_batch_empty(void);
+/* May be asked anywhere: has it any sites? */
+bool hvp_batch_waits(void);
 bool hvp_batch_holds(const struct jump_entry *entry);
 /*
  * Have the host write it all; at the end the batch is empty. Returns the
@@ -133,8 +134,9 @@ struct hvp_patch {
 int hvp_patch_make(struct hvp_patch *patch, const struct jump_entry *entry,
 		   enum jump_label_type type);
 
-/* native.c - the kernel's own way for what was collected. */
-void hvp_native_site(struct jump_entry *entry, enum jump_label_type type);
+/* native.c - the kernel's own way. Under batch_lock, but the first, which may be asked anywhere. */
+bool hvp_native_passes(void);
+bool hvp_native_queue(struct jump_entry *entry, enum jump_label_type type);
 void hvp_native_apply(void);
 
 /* ranges.c - the text that is registered with the host. Under the session's lock. */

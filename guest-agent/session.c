@@ -6,21 +6,28 @@
  * is collected instead, with no text changed yet: dynamic debug's flags and the
  * static keys' counts are already the new ones, and at the end the host writes
  * the text to match. What any other task patches meanwhile is none of the
- * session's and goes the kernel's own way. That is safe side by side: all
- * patching in the kernel is done under text_mutex, which the session holds from
- * reading the old text until the host has written the new one, so that no
- * INT3 of the kernel's own stands anywhere at that time; and keys of dynamic
- * debug change in ddebug_exec_queries() and nowhere else, that is in a session.
+ * session's and goes the kernel's own way. Both side by side is safe:
+ *
+ * - All patching in the kernel is done under text_mutex, which is held from
+ *   reading the old text until the host has written the new one. No INT3 of the
+ *   kernel's own stands anywhere at that time.
+ * - Should another task flip a key that the session has flipped, it would find
+ *   text that the kernel does not expect and BUG(). Keys of dynamic debug change
+ *   in ddebug_exec_queries() and nowhere else, but a task may have been inside
+ *   of that since before it was diverted, or enter it when it no longer is. So
+ *   as long as sites wait, everybody's arch_jump_label_transform_queue() is
+ *   diverted, and if it is for one of them, the batch is sent first.
  *
  * Lock order
  * ----------
  *   session_lock
  *     ddebug_lock               the query runs
  *       cpu_hotplug_lock        a key is flipped
- *         jump_label_mutex        -> hvp_session_queue(), hvp_session_apply()
- *           text_mutex          a site goes natively, or a full batch is sent
- *     text_mutex                at the end, with the inner ones released
- *       door.lock               the command page
+ *         jump_label_mutex        -> hvp_session_queue(), hvp_session_apply(),
+ *           batch_lock               hvp_session_foreign()
+ *             text_mutex
+ *               door.lock       the command page
+ *     batch_lock                at the end, with the ones of the query released
  *   module_notify_list.rwsem (read)
  *     session_lock              hvp_session_module()
  *   kernel_param_lock           a parameter of class dyndbg_classes is set
@@ -32,6 +39,12 @@
  * module_mutex is taken and released before, and both notifier chains (COMING
  * before, LIVE after it) are done or not yet begun. Memory is allocated under
  * jump_label_mutex; so does the kernel in jump_label_add_module().
+ *
+ * batch_lock is over sending the batch, and over its result. A site is added by
+ * the owner, and looked for by others, under jump_label_mutex, which the
+ * kernel holds around arch_jump_label_transform_queue(): nobody is sending then
+ * but the owner at the end, who adds nothing any more. As long as sites wait the
+ * session is open, and what session_lock guards stays as it is for others, too.
  *
  * Modules that go away
  * --------------------
@@ -50,8 +63,8 @@
  * What is not collected is patched at once, the kernel's own way.
  *
  * Somebody who turns kprobes or ftrace off (debugfs, sysctl) makes requests go
- * the kernel's own way. Done in the middle of a request that flips a key twice,
- * it would let the kernel see text that is not yet what it expects.
+ * the kernel's own way. Done in the middle of a request, it would let others
+ * find the text of waiting sites behind their keys.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -64,6 +77,7 @@
 #include "hvpoke.h"
 
 static DEFINE_MUTEX(session_lock);
+static DEFINE_MUTEX(batch_lock);
 
 /* Written under session_lock; @owner is also read without it, by its owner to some purpose. */
 static struct {
@@ -88,14 +102,6 @@ bool hvp_session_diverts(void)
 	return hvp_session_owned() && session.divert;
 }
 
-bool hvp_session_divert(bool divert)
-{
-	bool was = session.divert;
-
-	session.divert = divert;
-	return was;
-}
-
 void hvp_session_native_site(void)
 {
 	session.result.sites++;
@@ -117,15 +123,19 @@ void hvp_session_begin(const char *modname, bool divert)
 
 static void flush(void)
 {
-	u32 status = hvp_batch_flush(&session.result);
+	u32 status;
 
+	lockdep_assert_held(&batch_lock);
+	status = hvp_batch_flush(&session.result);
 	if (status != HVPOKE_OK)
 		session.result.fallback = status;
 }
 
 void hvp_session_end(struct hvp_result *result)
 {
+	mutex_lock(&batch_lock);
 	flush();
+	mutex_unlock(&batch_lock);
 	WRITE_ONCE(session.owner, NULL);
 	session.result.ns = ktime_to_ns(ktime_sub(ktime_get(), session.begin));
 	session.result.ipis_after = hvp_count_ipis();
@@ -175,37 +185,63 @@ static bool collectable(struct jump_entry *entry)
 }
 
 /*
- * In place of arch_jump_label_transform_queue(), for the session's owner.
- *
- * When the batch can take no more, it is sent and the next one begins. It is
- * also sent before a site goes natively that it holds: the kernel's own way
- * expects the text that the last flip should have left there.
+ * The kernel's own way expects the text that the last flip should have left: if
+ * the batch holds the site, it is sent first.
+ */
+static bool queue_native(struct jump_entry *entry, enum jump_label_type type)
+{
+	lockdep_assert_held(&batch_lock);
+	if (hvp_batch_holds(entry))
+		flush();
+	return hvp_native_queue(entry, type);
+}
+
+/*
+ * In place of arch_jump_label_transform_queue(), for the session's owner. A
+ * batch that can take no more is sent, and the next one begins. What cannot be
+ * collected goes natively at once.
  */
 bool hvp_session_queue(struct jump_entry *entry, enum jump_label_type type)
 {
-	if (collectable(entry)) {
-		if (!hvp_batch_add(entry, type))
-			return true;
-		if (!hvp_batch_empty()) {
-			flush();
-			if (!hvp_batch_add(entry, type))
-				return true;
-		}
-		session.result.fallback = HVPOKE_NO_MEMORY;
-	} else if (hvp_batch_holds(entry)) {
+	bool collect = collectable(entry), queued = true;
+
+	if (collect && !hvp_batch_add(entry, type))
+		return true;
+
+	mutex_lock(&batch_lock);
+	if (collect)
 		flush();
+	if (!collect || hvp_batch_add(entry, type)) {
+		if (collect)
+			session.result.fallback = HVPOKE_NO_MEMORY;
+		queued = queue_native(entry, type);
+		session.native_queued = true;
+		hvp_session_native_site();
 	}
-	hvp_native_site(entry, type);
-	session.native_queued = true;
-	return true;
+	mutex_unlock(&batch_lock);
+	return queued;
 }
 
 /* In place of arch_jump_label_transform_apply(), for the session's owner. */
 void hvp_session_apply(void)
 {
-	if (session.native_queued)
-		hvp_native_apply();
+	if (!session.native_queued)
+		return;
+	mutex_lock(&batch_lock);
+	hvp_native_apply();
+	mutex_unlock(&batch_lock);
 	session.native_queued = false;
+}
+
+/* In place of arch_jump_label_transform_queue(), for anybody else, while sites wait. */
+bool hvp_session_foreign(struct jump_entry *entry, enum jump_label_type type)
+{
+	bool queued;
+
+	mutex_lock(&batch_lock);
+	queued = queue_native(entry, type);
+	mutex_unlock(&batch_lock);
+	return queued;
 }
 
 static int hvp_session_module(struct notifier_block *nb, unsigned long state, void *data)

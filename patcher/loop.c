@@ -21,7 +21,7 @@ void loop_release(struct loop *loop)
 
 static int control(struct loop *loop, int op, struct loop_watch *watch, uint32_t events)
 {
-	struct epoll_event event = { .events = events, .data.ptr = watch };
+	struct epoll_event event = {.events = events, .data.ptr = watch};
 
 	return epoll_ctl(loop->epoll, op, watch->fd, &event) < 0 ? -errno : 0;
 }

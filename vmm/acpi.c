@@ -71,17 +71,18 @@ static struct acpi_gas io_port(uint64_t port, uint8_t bytes)
 }
 
 /* AML: Name (\_S5, Package (4) { 5, 5, 0, 0 }) - SLP_TYP for PM1a and PM1b, reserved. */
+/* clang-format off */
 static const uint8_t dsdt_aml[] = {
-	0x08, '_', 'S', '5', '_',	     /* NameOp, NameSeg */
-	0x12, 0x08, 0x04,		     /* PackageOp, length, elements */
-	0x0a, ACPI_SLEEP_S5,		     /* BytePrefix, value */
-	0x0a, ACPI_SLEEP_S5, 0x00, 0x00,     /* ZeroOp, ZeroOp */
+	0x08, '_', 'S', '5', '_',		/* NameOp, NameSeg */
+	0x12, 0x08, 0x04,			/* PackageOp, length, elements */
+	0x0a, ACPI_SLEEP_S5,			/* BytePrefix, value */
+	0x0a, ACPI_SLEEP_S5, 0x00, 0x00,	/* ZeroOp, ZeroOp */
 };
+/* clang-format on */
 
 static void *add_dsdt(struct acpi_writer *writer)
 {
-	struct acpi_header *dsdt =
-		add_table(writer, "DSDT", 2, sizeof(*dsdt) + sizeof(dsdt_aml));
+	struct acpi_header *dsdt = add_table(writer, "DSDT", 2, sizeof(*dsdt) + sizeof(dsdt_aml));
 
 	memcpy(dsdt + 1, dsdt_aml, sizeof(dsdt_aml));
 	seal(dsdt);
@@ -199,13 +200,13 @@ static void add_xsdt(struct acpi_writer *writer, struct acpi_rsdp *rsdp, uint32_
 
 size_t acpi_build(void *buf, size_t len, uint32_t base, unsigned int nr_cpus)
 {
-	struct acpi_writer writer = { .buf = buf, .base = base };
+	struct acpi_writer writer = {.buf = buf, .base = base};
 	struct acpi_rsdp *rsdp;
 	void *facs, *dsdt, *fadt, *madt;
 
 	if (len < sizeof(struct acpi_rsdp) + sizeof(struct acpi_xsdt) + sizeof(struct acpi_fadt) +
-			  sizeof(struct acpi_facs) + sizeof(struct acpi_header) +
-			  sizeof(dsdt_aml) + madt_size(nr_cpus) + MAX_PADDING)
+			  sizeof(struct acpi_facs) + sizeof(struct acpi_header) + sizeof(dsdt_aml) +
+			  madt_size(nr_cpus) + MAX_PADDING)
 		return 0;
 	rsdp = reserve(&writer, sizeof(*rsdp), 16);
 	facs = add_facs(&writer);

@@ -11,10 +11,10 @@
 #define CONTROL 4
 
 /* PM1 control (ACPI 6.5, table 4.17). Bits 8 to 15 are in the second byte. */
-#define SCI_EN		0x01
-#define SLP_TYP_SHIFT	2
-#define SLP_TYP_MASK	0x07
-#define SLP_EN		0x20
+#define SCI_EN	      0x01
+#define SLP_TYP_SHIFT 2
+#define SLP_TYP_MASK  0x07
+#define SLP_EN	      0x20
 
 static uint8_t read_byte(struct acpi_pm *pm, unsigned int offset)
 {

@@ -9,10 +9,10 @@
 struct vm;
 
 /* ACPI's fixed hardware, as far as power off and reset need it (ACPI 6.5, 4.8). */
-#define ACPI_PM1_EVENT	  0x600	/* status, then enable: 16 bits each */
+#define ACPI_PM1_EVENT	  0x600 /* status, then enable: 16 bits each */
 #define ACPI_PM1_CONTROL  0x604
 #define ACPI_PM1_NR_PORTS 6
-#define ACPI_RESET	  0xcf9	/* where PC chipsets have their reset register */
+#define ACPI_RESET	  0xcf9 /* where PC chipsets have their reset register */
 #define ACPI_RESET_VALUE  0x06	/* reset the CPUs, and do it now */
 #define ACPI_SLEEP_S5	  5	/* what \_S5 says: SLP_TYP for "off" */
 

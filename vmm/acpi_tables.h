@@ -103,9 +103,9 @@ struct acpi_madt {
 } __attribute__((packed));
 #define ACPI_MADT_PCAT_COMPAT (1u << 0) /* there are two 8259 PICs */
 
-#define ACPI_MADT_LAPIC	   0
-#define ACPI_MADT_IOAPIC   1
-#define ACPI_MADT_OVERRIDE 2
+#define ACPI_MADT_LAPIC	    0
+#define ACPI_MADT_IOAPIC    1
+#define ACPI_MADT_OVERRIDE  2
 #define ACPI_MADT_LAPIC_NMI 4
 
 struct acpi_madt_lapic {

@@ -18,7 +18,7 @@ static void e820_add(struct boot_params *params, uint64_t start, uint64_t end, u
 
 	if (end <= start)
 		return;
-	*entry = (struct boot_e820_entry){ .addr = start, .size = end - start, .type = type };
+	*entry = (struct boot_e820_entry){.addr = start, .size = end - start, .type = type};
 	params->e820_entries++;
 }
 
@@ -40,10 +40,11 @@ static int write_cmdline(struct memory *memory, const struct kernel_image *image
 	if (max > LAYOUT_CMDLINE_LEN - 1)
 		max = LAYOUT_CMDLINE_LEN - 1;
 	if (len > max)
-		return message_set(message, -E2BIG,
-				   "the kernel command line has %zu bytes, but this kernel takes at "
-				   "most %zu",
-				   len, max);
+		return message_set(
+			message, -E2BIG,
+			"the kernel command line has %zu bytes, but this kernel takes at "
+			"most %zu",
+			len, max);
 	memcpy(memory_at(memory, gpa(LAYOUT_CMDLINE), len + 1), cmdline, len + 1);
 	return 0;
 }

@@ -20,8 +20,10 @@ static int split(const char *arg, struct option *option, struct message *message
 	size_t len = equals ? (size_t)(equals - arg) : strlen(arg);
 	const struct config_key *nearest;
 
-	if (len >= sizeof(option->name))
-		return message_set(message, -EINVAL, "unknown option %.60s...", arg);
+	if (len >= sizeof(option->name)) {
+		message_set(message, 0, "unknown option %.60s...", arg);
+		return -EINVAL;
+	}
 	memcpy(option->name, arg, len);
 	option->name[len] = '\0';
 	option->value = equals ? equals + 1 : NULL;
@@ -30,9 +32,11 @@ static int split(const char *arg, struct option *option, struct message *message
 	if (option->key && !strchr(option->name, '_'))
 		return 0;
 	nearest = config_nearest(option->name + 2);
-	if (!nearest)
-		return message_set(message, -EINVAL,
-				   "unknown option %s; hvpoke-vmm --help lists them", option->name);
+	if (!nearest) {
+		message_set(message, 0, "unknown option %s; hvpoke-vmm --help lists them",
+			    option->name);
+		return -EINVAL;
+	}
 	message_set(message, 0, "unknown option %s; did you mean --%s?", option->name,
 		    nearest->name);
 	for (char *c = strstr(message->text, "mean --"); *c; c++)
@@ -63,7 +67,7 @@ static int walk(struct config *config, int argc, char **argv, struct config_args
 		struct message *message)
 {
 	for (int i = 1; i < argc; i++) {
-		struct option option;
+		struct option option = {};
 		int err;
 
 		if (special(argv[i], args))

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "config.h"
@@ -13,40 +12,56 @@
 #define MAX_FILE  (1 << 20)
 #define MAX_DEPTH 8 /* one is used; the rest gives a better message */
 
+/* Read until the end, at most @size bytes. Their number, or a negative errno. */
+static ssize_t read_all(int fd, char *buf, size_t size)
+{
+	size_t len = 0;
+
+	while (len < size) {
+		ssize_t got = read(fd, buf + len, size - len);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			break;
+		len += (size_t)got;
+	}
+	return (ssize_t)len;
+}
+
 /* All of the file, NUL terminated, to be freed. */
 static int read_file(const char *path, char **text, size_t *len, struct message *message)
 {
+	char *buf = malloc(MAX_FILE + 1);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat st;
-	ssize_t got = 0;
-	int err = 0;
+	ssize_t got;
 
-	if (fd < 0)
-		return message_set(message, -errno, "cannot open %s: %s", path, strerror(errno));
-	*len = 0;
-	*text = malloc(MAX_FILE + 1);
-	if (!*text)
-		err = message_set(message, -ENOMEM, "%s: out of memory", path);
-	else if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
-		err = message_set(message, -EISDIR, "%s is a directory", path);
-	while (!err) {
-		got = read(fd, *text + *len, MAX_FILE + 1 - *len);
-		if (got > 0)
-			*len += (size_t)got;
-		else if (got == 0 || errno != EINTR)
-			break;
-		if (*len > MAX_FILE)
-			err = message_set(message, -EFBIG, "%s: expected at most %d bytes", path,
+	if (fd < 0) {
+		message_set(message, 0, "cannot open %s: %s", path, strerror(errno));
+		got = -EINVAL;
+	} else if (!buf) {
+		message_set(message, 0, "%s: out of memory", path);
+		got = -ENOMEM;
+	} else {
+		got = read_all(fd, buf, MAX_FILE + 1);
+		if (got < 0)
+			message_set(message, 0, "cannot read %s: %s", path, strerror((int)-got));
+		if (got > MAX_FILE)
+			got = message_set(message, -EFBIG, "%s: expected at most %d bytes", path,
 					  MAX_FILE);
 	}
-	if (!err && got < 0)
-		err = message_set(message, -errno, "cannot read %s: %s", path, strerror(errno));
-	close(fd);
-	if (err)
-		free(*text);
-	else
-		(*text)[*len] = '\0';
-	return err;
+	if (fd >= 0)
+		close(fd);
+	if (got < 0) {
+		free(buf);
+		return (int)got;
+	}
+	buf[got] = '\0';
+	*text = buf;
+	*len = (size_t)got;
+	return 0;
 }
 
 static int parse(const char *path, const char *text, size_t len, struct json_object **object,
@@ -78,8 +93,8 @@ static int parse(const char *path, const char *text, size_t len, struct json_obj
 		line += text[i] == '\n';
 	}
 	return message_set(message, -EINVAL, "%s:%u:%u: not valid JSON: %s", path, line, column,
-			   error == json_tokener_success ? "something follows the object" :
-							   json_tokener_error_desc(error));
+			   error == json_tokener_success ? "something follows the object"
+							 : json_tokener_error_desc(error));
 }
 
 static int unknown_key(const char *path, const char *name, struct message *message)

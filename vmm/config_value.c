@@ -53,7 +53,7 @@ bool config_parse_size(const char *text, uint64_t *bytes)
 /* "512M" rather than 536870912. */
 static void format_size(uint64_t bytes, char *buf, size_t len)
 {
-	static const char units[] = { 'G', 'M', 'K' };
+	static const char units[] = {'G', 'M', 'K'};
 
 	for (unsigned int i = 0; i < 3; i++) {
 		unsigned int shift = 30 - 10 * i;
@@ -155,9 +155,8 @@ int config_set_text(struct config *config, const struct config_key *key, const c
 		return set_number(config, key, number, value, where, message);
 	case CONFIG_NUMBER:
 		if (!parse_digits(value, &number, &end) || *end)
-			return message_set(message, -EINVAL,
-					   "%s: expected a number, got \"%.*s\"", where, SHOWN,
-					   value);
+			return message_set(message, -EINVAL, "%s: expected a number, got \"%.*s\"",
+					   where, SHOWN, value);
 		return set_number(config, key, number, value, where, message);
 	case CONFIG_BOOL:
 		if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)

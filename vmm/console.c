@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
@@ -80,7 +81,10 @@ fail:
 
 static void open_stdio(struct console *console)
 {
+	struct stat st;
+
 	console->out = own_descriptor(STDOUT_FILENO, O_WRONLY);
+	console->socket = fstat(STDOUT_FILENO, &st) == 0 && S_ISSOCK(st.st_mode);
 	if (isatty(STDIN_FILENO)) {
 		console->keys = terminal_raw(STDIN_FILENO);
 		if (!console->keys)
@@ -108,7 +112,7 @@ int console_open(struct console *console, const struct config *config, struct me
 {
 	int err = 0;
 
-	*console = (struct console){ .in = -1, .out = -1, .pty = -1 };
+	*console = (struct console){.in = -1, .out = -1, .pty = -1};
 	if (!strcmp(config->serial, "stdio")) {
 		open_stdio(console);
 	} else if (!strcmp(config->serial, "pty")) {
@@ -142,7 +146,7 @@ void console_close(struct console *console)
 
 ssize_t console_read(struct console *console, uint8_t *buf, size_t len)
 {
-	struct pollfd ready = { .fd = console->in, .events = POLLIN };
+	struct pollfd ready = {.fd = console->in, .events = POLLIN};
 	ssize_t got;
 
 	/* Inherited descriptors may block. */
@@ -154,14 +158,17 @@ ssize_t console_read(struct console *console, uint8_t *buf, size_t len)
 
 ssize_t console_write(struct console *console, const uint8_t *buf, size_t len)
 {
-	struct pollfd ready = { .fd = console->out, .events = POLLOUT };
+	struct pollfd ready = {.fd = console->out, .events = POLLOUT};
 	ssize_t put;
 
 	if (console->out < 0)
 		return (ssize_t)len;
 	if (poll(&ready, 1, 0) <= 0)
 		return -EAGAIN;
-	put = write(console->out, buf, len);
+	if (console->socket)
+		put = send(console->out, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	else
+		put = write(console->out, buf, len);
 	return put < 0 ? -errno : put;
 }
 

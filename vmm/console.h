@@ -14,6 +14,7 @@
 struct console {
 	int in;		/* -1: no input */
 	int out;	/* -1: output is thrown away */
+	bool socket;	/* out is one: not opened anew, so told each time not to block */
 	bool keys;	/* input is the user's terminal: Ctrl-A is ours */
 	bool after_key; /* Ctrl-A was the last byte */
 	int pty;	/* our own hold on the pty's other end; -1 if it is none */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "cpuid.h"
 
+#include <asm/kvm_para.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -8,11 +9,13 @@
 #include <sys/ioctl.h>
 
 #include "../proto/hvpoke_abi.h"
+#include "kvm_backend.h"
 
 /* KVM_MAX_CPUID_ENTRIES (arch/x86/include/asm/kvm_host.h): more it never returns, nor takes. */
 #define MAX_ENTRIES 256
 
 /* Leaf 1 (SDM vol. 2A, CPUID). */
+#define LEAF1_ECX_CX16	       (1u << 13)
 #define LEAF1_ECX_X2APIC       (1u << 21)
 #define LEAF1_ECX_TSC_DEADLINE (1u << 24)
 #define LEAF1_ECX_HYPERVISOR   (1u << 31)
@@ -147,6 +150,29 @@ static void set_amd_topology(struct kvm_cpuid2 *cpuid, unsigned int id, unsigned
 	}
 }
 
+/*
+ * KVM's own features that a guest uses by hypercalls (Documentation/virt/kvm/
+ * x86/cpuid.rst).
+ */
+#define KVM_HYPERCALL_FEATURES                                         \
+	(1u << KVM_FEATURE_PV_UNHALT | 1u << KVM_FEATURE_PV_SEND_IPI | \
+	 1u << KVM_FEATURE_PV_SCHED_YIELD)
+
+/* What a guest's kernel would use, but KVM's software back end cannot execute (kvm_backend.h). */
+static void hide_what_hangs(struct kvm_cpuid2 *cpuid)
+{
+	struct kvm_cpuid_entry2 *features = find(cpuid, 1, 0);
+	struct kvm_cpuid_entry2 *kvm = find(cpuid, KVM_CPUID_FEATURES, 0);
+
+	if (!kvm_backend_may_be_software())
+		return;
+	/* Other instructions that it lacks show all the same: the kernel has to be told. */
+	if (features)
+		features->ecx &= ~LEAF1_ECX_CX16;
+	if (kvm)
+		kvm->eax &= ~KVM_HYPERCALL_FEATURES;
+}
+
 static void set_hvpoke(struct kvm_cpuid2 *cpuid)
 {
 	struct kvm_cpuid_entry2 *name = find_or_add(cpuid, VMM_CPUID_HVPOKE, 0, 0);
@@ -174,5 +200,6 @@ void cpuid_for_vcpu(struct kvm_cpuid2 *cpuid, unsigned int id, unsigned int nr_v
 		set_topology(cpuid, 0x1f, id, nr_vcpus);
 	set_cache_sharing(cpuid, nr_vcpus);
 	set_amd_topology(cpuid, id, nr_vcpus);
+	hide_what_hangs(cpuid);
 	set_hvpoke(cpuid);
 }

@@ -45,6 +45,8 @@ static int inject(struct vcpu *vcpu, uint8_t vector)
 
 	if (ioctl(vcpu->fd, KVM_GET_VCPU_EVENTS, &events))
 		return -errno;
+	/* Not what others may have changed since: pending NMIs, SIPI vector. */
+	events.flags = 0;
 	events.exception.injected = 1;
 	events.exception.nr = vector;
 	events.exception.has_error_code = 0;

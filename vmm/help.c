@@ -50,8 +50,8 @@ int help_print_config(const struct config *config)
 	const char *text = NULL;
 
 	if (object)
-		text = json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY |
-								      JSON_C_TO_STRING_NOSLASHESCAPE);
+		text = json_object_to_json_string_ext(
+			object, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
 	if (!text || puts(text) < 0 || fflush(stdout)) {
 		fprintf(stderr, "hvpoke-vmm: cannot print the configuration\n");
 		json_object_put(object);

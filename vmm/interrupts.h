@@ -5,13 +5,13 @@
 #include <stdint.h>
 
 /* KVM's in-kernel interrupt controllers, as the MP and ACPI tables describe them. */
-#define LAPIC_ADDR	0xfee00000u
-#define LAPIC_VERSION	0x14	/* arch/x86/kvm/lapic.c, APIC_VERSION */
-#define IOAPIC_ADDR	0xfec00000u
-#define IOAPIC_ID	0	/* what its id register holds after reset */
-#define IOAPIC_VERSION	0x11	/* arch/x86/kvm/ioapic.h, IOAPIC_VERSION_ID */
+#define LAPIC_ADDR     0xfee00000u
+#define LAPIC_VERSION  0x14 /* arch/x86/kvm/lapic.c, APIC_VERSION */
+#define IOAPIC_ADDR    0xfec00000u
+#define IOAPIC_ID      0    /* what its id register holds after reset */
+#define IOAPIC_VERSION 0x11 /* arch/x86/kvm/ioapic.h, IOAPIC_VERSION_ID */
 
-#define ISA_CASCADE_IRQ 2	/* the second PIC's line to the first: no interrupt of its own */
+#define ISA_CASCADE_IRQ 2 /* the second PIC's line to the first: no interrupt of its own */
 
 /*
  * The IOAPIC pin of an ISA interrupt. KVM's routing after KVM_CREATE_IRQCHIP

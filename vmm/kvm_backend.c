@@ -3,7 +3,14 @@
 #include <stddef.h>
 #include <unistd.h>
 
-#include "vm_control.h"
+#include "kvm_backend.h"
+
+#define PVM_MODULE "/sys/module/kvm_pvm"
+
+bool kvm_backend_may_be_software(void)
+{
+	return access(PVM_MODULE, F_OK) == 0;
+}
 
 const char *kvm_backend(void)
 {
@@ -15,9 +22,9 @@ const char *kvm_backend(void)
 	static const struct {
 		const char *path, *name;
 	} backends[] = {
-		{ "/sys/module/kvm_intel", "vmx" },
-		{ "/sys/module/kvm_amd", "svm" },
-		{ "/sys/module/kvm_pvm", "pvm" },
+		{"/sys/module/kvm_intel", "vmx"},
+		{"/sys/module/kvm_amd", "svm"},
+		{PVM_MODULE, "pvm"},
 	};
 	const char *found = NULL;
 

@@ -2,6 +2,7 @@
 #ifndef VMM_LOADER_H
 #define VMM_LOADER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <asm/bootparam.h>
 
@@ -11,15 +12,14 @@
 /*
  * Kernels are entered by the 64-bit boot protocol of
  * Documentation/arch/x86/boot.rst: long mode, identity mapping, RSI = zero
- * page. A loader reads straight into guest memory, which is zero when it
- * starts, so that nothing is copied or cleared twice.
+ * page. Guest memory is zero when a loader starts: it clears nothing.
  */
 struct kernel_image {
-	uint64_t entry;			/* GPA of the 64-bit entry */
-	uint64_t end;			/* GPA behind what the kernel needs before it maps memory */
-	uint64_t initrd_max;		/* GPA of the last byte that an initrd may have */
-	uint32_t cmdline_max;		/* bytes, without the NUL */
-	struct setup_header header;	/* as the zero page is to hold it */
+	uint64_t entry;		    /* GPA of the 64-bit entry */
+	uint64_t end;		    /* GPA behind what the kernel needs before it maps memory */
+	uint64_t initrd_max;	    /* GPA of the last byte that an initrd may have */
+	uint32_t cmdline_max;	    /* bytes, without the NUL */
+	struct setup_header header; /* as the zero page is to hold it */
 };
 
 /*
@@ -50,10 +50,13 @@ int loader_read(const struct loader_file *file, void *buf, uint64_t len, uint64_
 		struct message *message);
 
 /*
- * Where a kernel may go: above the first MiB, below the hole. NULL unless all
+ * Where a kernel may go: above the first MiB, below the hole. False unless all
  * of the range is there; longmode.h maps that part of memory.
  */
-void *loader_room(const struct memory *memory, uint64_t addr, uint64_t len);
+bool loader_room(const struct memory *memory, uint64_t addr, uint64_t len);
+/* Copy @len bytes from @offset to guest address @addr, a range that is in memory. */
+int loader_copy(const struct memory *memory, const struct loader_file *file, uint64_t addr,
+		uint64_t len, uint64_t offset, struct message *message);
 
 /* The two formats. @file begins with the format's magic. */
 int loader_elf(struct memory *memory, const struct loader_file *file, struct kernel_image *image,

@@ -12,8 +12,8 @@
 #include "loader.h"
 
 #define SECTOR	     512u
-#define HEADER_START 0x1f1u	/* setup_sects, the header's first field */
-#define HEADER_JUMP  0x200u	/* byte 1 of the jump says where the header ends */
+#define HEADER_START 0x1f1u /* setup_sects, the header's first field */
+#define HEADER_JUMP  0x200u /* byte 1 of the jump says where the header ends */
 #define ENTRY_64     0x200u
 
 /* xloadflags, and with it XLF_KERNEL_64, came with 2.12. */
@@ -48,9 +48,8 @@ static int check_header(const struct loader_file *file, const struct setup_heade
 	const char *path = file->path;
 
 	if (header->boot_flag != 0xaa55)
-		return message_set(message, -ENOEXEC,
-				   "%s: expected boot flag 0xaa55, found 0x%x", path,
-				   header->boot_flag);
+		return message_set(message, -ENOEXEC, "%s: expected boot flag 0xaa55, found 0x%x",
+				   path, header->boot_flag);
 	if (header->version < MIN_VERSION)
 		return message_set(message, -ENOEXEC,
 				   "%s: expected boot protocol 2.12 or newer (Linux 3.8), found "
@@ -109,14 +108,14 @@ int loader_bzimage(struct memory *memory, const struct loader_file *file,
 	setup = (uint64_t)((header.setup_sects ? header.setup_sects : 4) + 1) * SECTOR;
 	if (file->size < setup + ENTRY_64 + 1)
 		return message_set(message, -ENOEXEC,
-				   "%s ends early: %llu bytes, of which %llu are setup code", file->path,
-				   (unsigned long long)file->size, (unsigned long long)setup);
+				   "%s ends early: %llu bytes, of which %llu are setup code",
+				   file->path, (unsigned long long)file->size,
+				   (unsigned long long)setup);
 	payload = file->size - setup;
 	size = payload > header.init_size ? payload : header.init_size;
 	err = choose_address(memory, file, &header, size, &addr, message);
 	if (!err)
-		err = loader_read(file, loader_room(memory, addr, size), payload, setup,
-				  message);
+		err = loader_copy(memory, file, addr, payload, setup, message);
 	if (err)
 		return err;
 

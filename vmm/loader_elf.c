@@ -27,11 +27,11 @@ static int check_header(const struct loader_file *file, const Elf64_Ehdr *ehdr,
 
 	if (ehdr->e_ident[EI_CLASS] != ELFCLASS64 || ehdr->e_machine != EM_X86_64 ||
 	    ehdr->e_ident[EI_DATA] != ELFDATA2LSB)
-		return message_set(message, -ENOEXEC,
-				   "%s: expected a 64-bit little endian x86-64 ELF, found class %u, "
-				   "data %u, machine %u",
-				   path, ehdr->e_ident[EI_CLASS], ehdr->e_ident[EI_DATA],
-				   ehdr->e_machine);
+		return message_set(
+			message, -ENOEXEC,
+			"%s: expected a 64-bit little endian x86-64 ELF, found class %u, "
+			"data %u, machine %u",
+			path, ehdr->e_ident[EI_CLASS], ehdr->e_ident[EI_DATA], ehdr->e_machine);
 	if (ehdr->e_type != ET_EXEC && ehdr->e_type != ET_DYN)
 		return message_set(message, -ENOEXEC,
 				   "%s: expected an executable ELF (type 2 or 3), found type %u",
@@ -49,8 +49,6 @@ static int check_header(const struct loader_file *file, const Elf64_Ehdr *ehdr,
 static int load_segment(struct memory *memory, const struct loader_file *file,
 			const Elf64_Phdr *phdr, unsigned int nr, struct message *message)
 {
-	void *to;
-
 	if (phdr->p_filesz > phdr->p_memsz || phdr->p_offset > file->size ||
 	    phdr->p_filesz > file->size - phdr->p_offset)
 		return message_set(message, -ENOEXEC,
@@ -60,8 +58,7 @@ static int load_segment(struct memory *memory, const struct loader_file *file,
 				   (unsigned long long)phdr->p_offset,
 				   (unsigned long long)phdr->p_memsz,
 				   (unsigned long long)file->size);
-	to = loader_room(memory, phdr->p_paddr, phdr->p_memsz);
-	if (!to)
+	if (!loader_room(memory, phdr->p_paddr, phdr->p_memsz))
 		return message_set(message, -ENOSPC,
 				   "%s: segment %u wants 0x%llx bytes at physical address 0x%llx, "
 				   "but memory for kernels goes from 0x%x to 0x%llx: give the VM "
@@ -69,7 +66,7 @@ static int load_segment(struct memory *memory, const struct loader_file *file,
 				   file->path, nr, (unsigned long long)phdr->p_memsz,
 				   (unsigned long long)phdr->p_paddr, LAYOUT_KERNEL_MIN,
 				   (unsigned long long)memory->low);
-	return loader_read(file, to, phdr->p_filesz, phdr->p_offset, message);
+	return loader_copy(memory, file, phdr->p_paddr, phdr->p_filesz, phdr->p_offset, message);
 }
 
 /* The setup header that a bzImage would have brought; boot.rst has the fields. */
@@ -114,8 +111,7 @@ int loader_elf(struct memory *memory, const struct loader_file *file, struct ker
 		/* The sum cannot wrap: the range was found in memory. */
 		if (phdr->p_paddr + phdr->p_memsz > image->end)
 			image->end = phdr->p_paddr + phdr->p_memsz;
-		if (ehdr.e_entry >= phdr->p_paddr &&
-		    ehdr.e_entry - phdr->p_paddr < phdr->p_filesz)
+		if (ehdr.e_entry >= phdr->p_paddr && ehdr.e_entry - phdr->p_paddr < phdr->p_filesz)
 			entry_found = true;
 	}
 	if (!entry_found)

@@ -26,16 +26,16 @@ static int add_devices(struct machine *machine, int uart_event)
 		const struct port_ops *ops;
 		void *dev;
 	} devices[] = {
-		{ NS8250_PORT, NS8250_NR_PORTS, &ns8250_ops, &machine->uart },
-		{ I8042_PORT, I8042_NR_PORTS, &i8042_ops, vm },
-		{ MC146818_PORT, MC146818_NR_PORTS, &mc146818_ops, &machine->rtc },
-		{ ACPI_PM1_EVENT, ACPI_PM1_NR_PORTS, &acpi_pm_ops, &machine->pm },
-		{ ACPI_RESET, 1, &acpi_reset_ops, vm },
+		{NS8250_PORT, NS8250_NR_PORTS, &ns8250_ops, &machine->uart},
+		{I8042_PORT, I8042_NR_PORTS, &i8042_ops, vm},
+		{MC146818_PORT, MC146818_NR_PORTS, &mc146818_ops, &machine->rtc},
+		{ACPI_PM1_EVENT, ACPI_PM1_NR_PORTS, &acpi_pm_ops, &machine->pm},
+		{ACPI_RESET, 1, &acpi_reset_ops, vm},
 	};
 	int err = 0;
 
 	ns8250_init(&machine->uart, uart_event, com1_irq, vm);
-	machine->pm = (struct acpi_pm){ .vm = vm };
+	machine->pm = (struct acpi_pm){.vm = vm};
 	machine->rtc = (struct mc146818){};
 	for (size_t i = 0; i < sizeof(devices) / sizeof(*devices) && !err; i++)
 		err = bus_add(&vm->bus, devices[i].first, devices[i].len, devices[i].ops,
@@ -64,8 +64,8 @@ static int load(struct vm *vm, const struct config *config, uint64_t *entry,
 
 	err = loader_load(&vm->memory, config->kernel, &image, message);
 	if (!err && config->initrd)
-		err = loader_initrd(&vm->memory, config->initrd, &image, &initrd_addr,
-				    &initrd_size, message);
+		err = loader_initrd(&vm->memory, config->initrd, &image, &initrd_addr, &initrd_size,
+				    message);
 	if (!err)
 		err = bootparams_write(&vm->memory, &image, config->cmdline, initrd_addr,
 				       initrd_size, message);
@@ -133,8 +133,6 @@ fail:
 void machine_destroy(struct machine *machine, struct serial *serial)
 {
 	serial_detach(serial);
-	/* Requests that wait for the guest's agent get their answer: it is gone. */
-	hvp_guest_reset(machine->vm.guest);
 	vm_destroy(&machine->vm);
 	ns8250_release(&machine->uart);
 }

@@ -40,7 +40,7 @@ static void quit(void *ctx)
 {
 	struct vmm *vmm = ctx;
 
-	vm_request_exit(&vmm->machine.vm, VM_EXIT_SHUTDOWN);
+	vm_control_quit(&vmm->control);
 }
 
 static void on_signal(void *ctx, uint32_t events)
@@ -98,7 +98,7 @@ static enum vm_exit run_machine(struct vmm *vmm)
 	int err;
 
 	vmm->loop.stop = false;
-	vmm->on_exit = (struct loop_watch){ vm->exit_event, on_exit_event, vmm };
+	vmm->on_exit = (struct loop_watch){vm->exit_event, on_exit_event, vmm};
 	err = loop_add(&vmm->loop, &vmm->on_exit, EPOLLIN);
 	if (!vmm->control.start_cpu_us)
 		vmm->control.start_cpu_us = cpu_us();
@@ -121,15 +121,16 @@ static enum vm_exit run(struct vmm *vmm)
 	struct message message;
 	enum vm_exit code;
 
-	code = machine_create(&vmm->machine, &vmm->config, &vmm->serial);
-	if (code != VM_EXIT_NONE)
-		return code;
+	/* First: input typed ahead may already say to quit. */
 	vmm->control = (struct vm_control){
 		.config = &vmm->config,
 		.machine = &vmm->machine,
 		.console = &vmm->console,
 		.loop = &vmm->loop,
 	};
+	code = machine_create(&vmm->machine, &vmm->config, &vmm->serial);
+	if (code != VM_EXIT_NONE)
+		return code;
 	if (vm_control_open(&vmm->control, &message) < 0) {
 		machine_destroy(&vmm->machine, &vmm->serial);
 		return complain(VM_EXIT_HOST, &message);
@@ -137,18 +138,24 @@ static enum vm_exit run(struct vmm *vmm)
 	if (vmm->console.pty >= 0)
 		fprintf(stderr, "hvpoke-vmm: the serial port is %s\n", vmm->console.pty_path);
 	for (;;) {
+		bool restart;
+
 		code = run_machine(vmm);
+		vm_control_settle(&vmm->control);
+		restart = code == VM_EXIT_REBOOT && vmm->config.restart && !vmm->control.quit;
+		if (!restart)
+			vm_control_close(&vmm->control);
 		machine_destroy(&vmm->machine, &vmm->serial);
-		if (code != VM_EXIT_REBOOT || !vmm->config.restart)
-			break;
+		if (!restart)
+			return code == VM_EXIT_REBOOT ? VM_EXIT_SHUTDOWN : code;
 		vmm->control.nr_reboots++;
 		code = machine_create(&vmm->machine, &vmm->config, &vmm->serial);
-		if (code != VM_EXIT_NONE)
-			break;
+		if (code != VM_EXIT_NONE) {
+			vm_control_close(&vmm->control);
+			return code;
+		}
 		vm_control_machine(&vmm->control, &vmm->machine);
 	}
-	vm_control_close(&vmm->control);
-	return code == VM_EXIT_REBOOT ? VM_EXIT_SHUTDOWN : code;
 }
 
 static enum vm_exit start(struct vmm *vmm)

@@ -9,7 +9,7 @@
 
 /* The real-time clock, read only: the host's time in UTC. No alarms, no CMOS memory. */
 #define MC146818_PORT	  0x70
-#define MC146818_NR_PORTS 2 /* index, data */
+#define MC146818_NR_PORTS 2    /* index, data */
 #define MC146818_CENTURY  0x32 /* the FADT names it */
 
 struct mc146818 {

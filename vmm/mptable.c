@@ -129,7 +129,7 @@ static void put_entries(struct mp_writer *writer, unsigned int nr_cpus)
 			    .features = 0x201,
 		    },
 		    sizeof(struct mp_processor));
-	put(writer, &(struct mp_bus){ .type = MP_BUS, .id = ISA_BUS, .name = "ISA   " },
+	put(writer, &(struct mp_bus){.type = MP_BUS, .id = ISA_BUS, .name = "ISA   "},
 	    sizeof(struct mp_bus));
 	put(writer,
 	    &(struct mp_ioapic){
@@ -168,7 +168,7 @@ size_t mptable_build(void *buf, size_t len, uint32_t base, unsigned int nr_cpus)
 		.lapic = LAPIC_ADDR,
 	};
 	uint8_t *table = (uint8_t *)buf + sizeof(floating);
-	struct mp_writer writer = { .at = table + sizeof(header) };
+	struct mp_writer writer = {.at = table + sizeof(header)};
 
 	if (need > len)
 		return 0;

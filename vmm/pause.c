@@ -156,13 +156,13 @@ static void kick_all(struct pause *pause)
 }
 
 /* Become the one that may stop the vCPUs. 0 or -ECANCELED. */
-static int take_gate(struct pause *pause, bool operator)
+static int take_gate(struct pause *pause, bool is_operator)
 {
 	/* An operator goes first, so that a guest cannot keep it waiting by ringing on. */
-	const unsigned int in_the_way = PAUSE_STOP | (operator? 0 : PAUSE_OPERATOR);
+	const unsigned int in_the_way = PAUSE_STOP | (is_operator ? 0 : PAUSE_OPERATOR);
 	unsigned int gate;
 
-	if (operator)
+	if (is_operator)
 		atomic_fetch_or(&pause->gate, PAUSE_OPERATOR);
 	gate = atomic_load(&pause->gate);
 	while (!(gate & PAUSE_EXIT)) {

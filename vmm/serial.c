@@ -13,7 +13,7 @@
 static void set_patience(struct serial *serial, unsigned int ms)
 {
 	struct itimerspec timer = {
-		.it_value = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l },
+		.it_value = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l},
 	};
 
 	timerfd_settime(serial->patience, 0, &timer, NULL);
@@ -40,8 +40,8 @@ static void move_output(struct serial *serial)
 
 		if (!serial->pending_len) {
 			serial->pending_from = 0;
-			serial->pending_len = ns8250_take(serial->uart, serial->pending,
-							  sizeof(serial->pending));
+			serial->pending_len =
+				ns8250_take(serial->uart, serial->pending, sizeof(serial->pending));
 			if (!serial->pending_len)
 				break;
 		}
@@ -176,10 +176,10 @@ int serial_init(struct serial *serial, struct console *console, struct loop *loo
 	serial->patience = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (serial->event < 0 || serial->patience < 0)
 		err = -errno;
-	serial->on_event = (struct loop_watch){ serial->event, uart_event, serial };
-	serial->on_patience = (struct loop_watch){ serial->patience, patience_over, serial };
-	serial->on_in = (struct loop_watch){ console->in, in_ready, serial };
-	serial->on_out = (struct loop_watch){ console->out, out_ready, serial };
+	serial->on_event = (struct loop_watch){serial->event, uart_event, serial};
+	serial->on_patience = (struct loop_watch){serial->patience, patience_over, serial};
+	serial->on_in = (struct loop_watch){console->in, in_ready, serial};
+	serial->on_out = (struct loop_watch){console->out, out_ready, serial};
 	if (!err)
 		err = loop_add(loop, &serial->on_event, EPOLLIN);
 	if (!err)
@@ -206,7 +206,7 @@ void serial_attach(struct serial *serial, struct ns8250 *uart)
 
 void serial_detach(struct serial *serial)
 {
-	struct pollfd ready = { .fd = serial->console->out, .events = POLLOUT };
+	struct pollfd ready = {.fd = serial->console->out, .events = POLLOUT};
 
 	move_output(serial);
 	while (serial->blocked && !serial->gone && poll(&ready, 1, SERIAL_PATIENCE_MS) > 0)

@@ -29,8 +29,8 @@ static void on_crash(int sig)
 
 bool terminal_raw(int fd)
 {
-	static const int crashes[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGHUP, SIGQUIT };
-	struct sigaction action = { .sa_handler = on_crash, .sa_flags = (int)SA_RESETHAND };
+	static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGHUP, SIGQUIT};
+	struct sigaction action = {.sa_handler = on_crash, .sa_flags = (int)SA_RESETHAND};
 	static bool at_exit;
 	struct termios raw;
 

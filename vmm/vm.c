@@ -38,13 +38,26 @@ static const struct {
 	{KVM_CAP_IMMEDIATE_EXIT, "KVM_CAP_IMMEDIATE_EXIT (Linux 4.11)"},
 };
 
+static int no_kvm(int err)
+{
+	const char *help = "";
+
+	if (err == -ENOENT || err == -ENODEV)
+		help = ": load KVM's module (modprobe kvm_intel or kvm_amd); if that fails, enable "
+		       "virtualization in the firmware, or nested virtualization if this is a VM";
+	else if (err == -EACCES || err == -EPERM)
+		help = ": run as root, or as a member of the group that owns it (usually kvm)";
+	fprintf(stderr, "hvpoke-vmm: cannot open /dev/kvm: %s%s\n", strerror(-err), help);
+	return err;
+}
+
 static int open_kvm(struct vm *vm)
 {
 	int version, err;
 
 	vm->kvm_fd = open("/dev/kvm", O_RDWR | O_CLOEXEC);
 	if (vm->kvm_fd < 0)
-		return failed(-errno, "cannot open /dev/kvm, which every guest needs");
+		return no_kvm(-errno);
 	version = ioctl(vm->kvm_fd, KVM_GET_API_VERSION, 0);
 	if (version != KVM_API_VERSION) {
 		fprintf(stderr, "hvpoke-vmm: /dev/kvm speaks API version %d, expected %d\n",

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "kvm_backend.h"
 #include "runtime.h"
 #include "vm_control.h"
 
@@ -113,11 +114,17 @@ static void handle_resume(void *ctx, struct hvp_call *call, struct json_object *
 		reply_state(ctx, call, "running");
 }
 
+void vm_control_quit(struct vm_control *control)
+{
+	control->quit = true;
+	vm_request_exit(&control->machine->vm, VM_EXIT_SHUTDOWN);
+}
+
 static void handle_quit(void *ctx, struct hvp_call *call, struct json_object *params)
 {
 	if (!no_params(call, params))
 		return;
-	vm_request_exit(vm_of(ctx), VM_EXIT_SHUTDOWN);
+	vm_control_quit(ctx);
 	reply_state(ctx, call, "ending");
 }
 
@@ -204,6 +211,13 @@ void vm_control_close(struct vm_control *control)
 	if (control->server)
 		hvp_control_close(control->server);
 	control->server = NULL;
+}
+
+void vm_control_settle(struct vm_control *control)
+{
+	hvp_guest_reset(control->service.guest);
+	/* Deliver, so that no call is left that knows the guest. */
+	hvp_control_work(control->server);
 }
 
 void vm_control_machine(struct vm_control *control, struct machine *machine)

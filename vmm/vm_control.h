@@ -23,8 +23,9 @@ struct vm_control {
 	struct hvp_control *server; /* NULL before vm_control_open() */
 	struct loop *loop;
 	struct loop_watch watch;
-	uint64_t start_cpu_us;	 /* CPU time of this process up to the first vm_start() */
+	uint64_t start_cpu_us; /* CPU time of this process up to the first vm_start() */
 	unsigned int nr_reboots;
+	bool quit; /* somebody wants the end: a reboot that comes first must not undo that */
 	char path[108];
 };
 
@@ -35,10 +36,15 @@ struct vm_control {
  */
 int vm_control_open(struct vm_control *control, struct message *message);
 void vm_control_close(struct vm_control *control);
+/*
+ * The machine's vCPUs have ended, and it is about to be destroyed: requests that
+ * wait for its agent get their answer. After this, until vm_control_machine(),
+ * the loop must not run.
+ */
+void vm_control_settle(struct vm_control *control);
+/* End the VM, for good. */
+void vm_control_quit(struct vm_control *control);
 /* The machine has been made anew. */
 void vm_control_machine(struct vm_control *control, struct machine *machine);
-
-/* "vmx", "svm" or "pvm", by the KVM module that is loaded; "unknown" if that does not tell. */
-const char *kvm_backend(void);
 
 #endif /* VMM_VM_CONTROL_H */

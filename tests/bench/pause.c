@@ -4,6 +4,8 @@
  * over 14 MiB, as a distribution kernel's are) and by the number of vCPUs. vCPU
  * 0 rings, all others spin in guest mode; each has run again before the next
  * batch. Prints a JSON array.
+ *
+ *   pause [VCPUS [SITES]]   (default: a table of them)
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,19 +196,24 @@ static void measure(uint32_t vcpus, uint32_t sites, uint32_t n)
 	fflush(stdout);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static const uint32_t sites[] = {0, 56, 1905, 65536};
 	static const uint32_t vcpus[] = {1, 2, 4, 8};
+	uint32_t only_vcpus = argc > 1 ? (uint32_t)atoi(argv[1]) : 0;
+	uint32_t only_sites = argc > 2 ? (uint32_t)atoi(argv[2]) : 0;
 	const char *separator = "[\n";
 
 	if (!guest_have_kvm())
 		return 1;
 	for (size_t v = 0; v < sizeof(vcpus) / sizeof(vcpus[0]); v++) {
 		for (size_t s = 0; s < sizeof(sites) / sizeof(sites[0]); s++) {
-			/* Fewer where each takes turns of the cores, or copies two megabytes. */
+			/* Fewer where vCPUs take turns of the cores, or copy two megabytes. */
 			uint32_t n = sites[s] > 10000 || vcpus[v] > 2 ? 300 : MAX_N;
 
+			if ((argc > 1 && vcpus[v] != only_vcpus) ||
+			    (argc > 2 && sites[s] != only_sites))
+				continue;
 			printf("%s", separator);
 			measure(vcpus[v], sites[s], n);
 			separator = ",\n";

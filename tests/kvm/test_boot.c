@@ -135,22 +135,25 @@ static void write_elf(size_t code_len, size_t entry_offset)
 		Elf64_Ehdr ehdr;
 		Elf64_Phdr phdr;
 	} head = {
-		.ehdr = {
-			.e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
-			.e_type = ET_EXEC,
-			.e_machine = EM_X86_64,
-			.e_entry = KERNEL_ADDR + entry_offset,
-			.e_phoff = sizeof(Elf64_Ehdr),
-			.e_phentsize = sizeof(Elf64_Phdr),
-			.e_phnum = 1,
-		},
-		.phdr = {
-			.p_type = PT_LOAD,
-			.p_offset = sizeof(head),
-			.p_paddr = KERNEL_ADDR,
-			.p_filesz = code_len,
-			.p_memsz = code_len,
-		},
+		.ehdr =
+			{
+				.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB,
+					    EV_CURRENT},
+				.e_type = ET_EXEC,
+				.e_machine = EM_X86_64,
+				.e_entry = KERNEL_ADDR + entry_offset,
+				.e_phoff = sizeof(Elf64_Ehdr),
+				.e_phentsize = sizeof(Elf64_Phdr),
+				.e_phnum = 1,
+			},
+		.phdr =
+			{
+				.p_type = PT_LOAD,
+				.p_offset = sizeof(head),
+				.p_paddr = KERNEL_ADDR,
+				.p_filesz = code_len,
+				.p_memsz = code_len,
+			},
 	};
 
 	write_file(elf_path, &head, sizeof(head), __start_guest_code, code_len);
@@ -208,10 +211,10 @@ static int teardown(void **state)
 	return rmdir(dir);
 }
 
-#define START(vmm, path, cmdline, ...)                                                       \
-	vmm_start(vmm,                                                                       \
-		  (const char *const[]){ "--memory", "64M", "--kernel", path, "--cmdline",   \
-					 cmdline, ##__VA_ARGS__, NULL },                     \
+#define START(vmm, path, cmdline, ...)                                                             \
+	vmm_start(vmm,                                                                             \
+		  (const char *const[]){"--memory", "64M", "--kernel", path, "--cmdline", cmdline, \
+					##__VA_ARGS__, NULL},                                      \
 		  0)
 
 static void assert_says(const char *text, const char *what)
@@ -236,6 +239,19 @@ static void boots_and_powers_off(void **state)
 	assert_string_equal(vmm.err_text, "");
 }
 
+/* As many vCPUs as there can be; memory on both sides of the hole. */
+static void largest_machine(void **state)
+{
+	struct vmm_process vmm;
+
+	(void)state;
+	NEED_KVM();
+	START(&vmm, elf_path, "power off", "--vcpus", "255", "--memory", "5G");
+	assert_int_equal(vmm_finish(&vmm, 60), 0);
+	assert_string_equal(vmm.out_text, "hi power off\n");
+	assert_string_equal(vmm.err_text, "");
+}
+
 static void passes_the_initrd(void **state)
 {
 	struct vmm_process vmm;
@@ -249,7 +265,7 @@ static void passes_the_initrd(void **state)
 
 static void reboot_exits_or_restarts(void **state)
 {
-	static const char *const ways[] = { "keyboard controller", "reset register" };
+	static const char *const ways[] = {"keyboard controller", "reset register"};
 	struct vmm_process vmm;
 
 	(void)state;
@@ -291,7 +307,7 @@ static void triple_fault_prints_registers(void **state)
 
 static void signals_end_an_idle_guest(void **state)
 {
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 	struct vmm_process vmm;
 
 	(void)state;
@@ -365,8 +381,7 @@ static void unread_output_holds_nothing_up(void **state)
 		result = call(client, "info");
 		assert_string_equal(get(result, "state"), "paused");
 		json_object_put(result);
-		assert_int_equal(
-			hvp_client_call(client, "pause", NULL, 5000, &result, &error), 0);
+		assert_int_equal(hvp_client_call(client, "pause", NULL, 5000, &result, &error), 0);
 		assert_string_equal(get(error, "code"), "paused");
 		json_object_put(error);
 		json_object_put(call(client, "resume"));
@@ -436,10 +451,10 @@ static void says_what_it_lacks(void **state)
 	struct vmm_process vmm;
 
 	(void)state;
-	vmm_start(&vmm, (const char *const[]){ NULL }, 0);
+	vmm_start(&vmm, (const char *const[]){NULL}, 0);
 	assert_int_equal(vmm_finish(&vmm, 20), VM_EXIT_USAGE);
 	assert_says(vmm.err_text, "no kernel to boot");
-	vmm_start(&vmm, (const char *const[]){ "--vcpus", "0", NULL }, 0);
+	vmm_start(&vmm, (const char *const[]){"--vcpus", "0", NULL}, 0);
 	assert_int_equal(vmm_finish(&vmm, 20), VM_EXIT_USAGE);
 	assert_says(vmm.err_text, "expected 1 to 255");
 }
@@ -453,8 +468,7 @@ static void says_that_kvm_is_missing(void **state)
 	if (getuid() != 0)
 		skip(); /* only root can become somebody else */
 	vmm_start(&vmm,
-		  (const char *const[]){ "--kernel", "/proc/version", "--control", "/tmp/x",
-					 NULL },
+		  (const char *const[]){"--kernel", "/proc/version", "--control", "/tmp/x", NULL},
 		  65534);
 	assert_int_equal(vmm_finish(&vmm, 20), VM_EXIT_HOST);
 	assert_says(vmm.err_text, "/dev/kvm");
@@ -464,6 +478,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(boots_and_powers_off),
+		cmocka_unit_test(largest_machine),
 		cmocka_unit_test(passes_the_initrd),
 		cmocka_unit_test(reboot_exits_or_restarts),
 		cmocka_unit_test(triple_fault_prints_registers),

@@ -221,6 +221,35 @@ static void test_case_1_halting_as_fast_as_spinning(void **state)
 	assert_true(spinning < 10 * halting + 1000000);
 }
 
+/*
+ * CASES 1 once more, at the door: the kick comes as soon as the vCPU has said
+ * that it is about to enter the guest. (The few nanoseconds until it is in
+ * KVM_RUN are stretched in tests/unit/test_pause.c.)
+ */
+static void test_case_1_kick_at_the_door(void **state)
+{
+	struct shared *shared;
+	struct guest guest;
+
+	(void)state;
+	NEED_KVM();
+	guest_create(&guest, 1, 16 << 20);
+	shared = guest.shared;
+	guest_enter(&guest, 0, halt_on);
+	guest_start(&guest);
+	guest_wait_for(&guest, &shared->arrived, 1, 10);
+	for (unsigned int i = 0; i < 10000; i++) {
+		while (atomic_load(&guest.vm.vcpus[0]->pause.state) != VCPU_GUEST)
+			;
+		for (unsigned int spin = i % 64; spin; spin--)
+			__builtin_ia32_pause();
+		assert_int_equal(vm_pause(&guest.vm), 0);
+		assert_int_equal(vm_resume(&guest.vm), 0);
+	}
+	guest_stop(&guest);
+	guest_destroy(&guest);
+}
+
 static void test_vcpus_in_port_and_mmio_accesses(void **state)
 {
 	(void)state;
@@ -370,6 +399,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_case_1_halting_as_fast_as_spinning),
+		cmocka_unit_test(test_case_1_kick_at_the_door),
 		cmocka_unit_test(test_case_3_guest_clock_is_told),
 		cmocka_unit_test(test_case_10_more_vcpus_than_cores),
 		cmocka_unit_test(test_case_10_all_255_vcpus),

@@ -12,7 +12,9 @@
  * two bytes: half an old and half a new jump leads to an invalid opcode.
  *
  * Site 1 crosses a cache line, site 2 two pages that are not next to each
- * other in physical memory.
+ * other in physical memory. Between site 0 and the others stand 2,000 sites
+ * that nobody walks along: without a pause, to write them takes longer than to
+ * walk from site 0 to site 1, and a walk would see new and then old.
  */
 #include <string.h>
 
@@ -22,6 +24,9 @@
 #define NR_STATES  16
 #define NR_BATCHES 100000
 #define NR_VCPUS   4
+#define NR_FILLERS 2000
+#define FILLER_GAP 64
+#define FILLER_LEN (NR_FILLERS * FILLER_GAP)
 #define CODE_PAGES 8
 #define CODE_SIZE  (CODE_PAGES * 4096u)
 #define JMP_LEN	   5
@@ -34,8 +39,9 @@ struct shared {
 };
 
 /* Where the sites stand, from GUEST_MAP_VA. The walk begins at the first and ends with a ret. */
+#define WALK 0x7010
 static const uint32_t site_at[NR_SITES] = {
-	0x010,
+	WALK,
 	0x13e, /* over the end of a 64-byte line */
 	0xffd, /* over the end of a page */
 	0x1020,
@@ -95,7 +101,7 @@ static void write_code(uint8_t *code)
 
 GUEST_CODE static void walk(struct shared *s, uint64_t cpu)
 {
-	uint64_t target = GUEST_MAP_VA + 0x10;
+	uint64_t target = GUEST_MAP_VA + WALK;
 	uint32_t before, after, newest, seen[NR_SITES], age, last;
 	register uint32_t r8 __asm__("r8");
 	register uint32_t r9 __asm__("r9");
@@ -147,7 +153,8 @@ GUEST_CODE static void patch_on(uint64_t cpu, void *shared)
 		guest_ring(s->pfn[i % NR_STATES]);
 		atomic_store(&s->done, i + 1);
 		cmd = (const struct hvpoke_cmd *)(uintptr_t)(s->pfn[i % NR_STATES] * 4096ull);
-		GUEST_ASSERT(cmd->status == HVPOKE_OK && cmd->batch.written == NR_SITES);
+		GUEST_ASSERT(cmd->status == HVPOKE_OK &&
+			     cmd->batch.written == NR_SITES + NR_FILLERS);
 		if (i % 16 == 0)
 			walk(s, cpu);
 		/* The others must get on, also where there are fewer cores than vCPUs. */
@@ -195,25 +202,61 @@ static void swap(struct hvpoke_entry *a, struct hvpoke_entry *b)
 	*b = other;
 }
 
-static void make_batches(struct guest *guest, struct shared *shared, const uint64_t *page)
+static void fill_filler(struct hvpoke_entry *entry, uint64_t addr, unsigned int state)
 {
-	struct hvpoke_entry entry[NR_SITES];
+	memset(entry, 0, sizeof(*entry));
+	entry->gpa = addr;
+	entry->len = JMP_LEN;
+	memcpy(entry->old_insn, nop, sizeof(nop));
+	memcpy(entry->new_insn, nop, sizeof(nop));
+	jump(state % 2 ? entry->old_insn : entry->new_insn, 0, FILLER_GAP);
+}
+
+/* Sorted as they stand in physical memory: site 0, the fillers, the other sites. */
+static void make_batches(struct guest *guest, struct shared *shared, const uint64_t *page,
+			 uint64_t fillers)
+{
+	static struct hvpoke_entry entry[1 + NR_FILLERS + NR_SITES - 1];
+	struct hvpoke_entry *others = entry + 1 + NR_FILLERS;
 
 	for (unsigned int state = 0; state < NR_STATES; state++) {
-		for (unsigned int site = 0; site < NR_SITES; site++)
-			fill_entry(&entry[site], page, site, state);
-		for (unsigned int i = 0; i < NR_SITES; i++)
-			for (unsigned int j = i + 1; j < NR_SITES; j++)
-				if (entry[j].gpa < entry[i].gpa)
-					swap(&entry[i], &entry[j]);
-		shared->pfn[state] = guest_batch(guest, entry, NR_SITES);
+		fill_entry(&entry[0], page, 0, state);
+		for (unsigned int i = 0; i < NR_FILLERS; i++)
+			fill_filler(&entry[1 + i], fillers + i * FILLER_GAP, state);
+		for (unsigned int site = 1; site < NR_SITES; site++)
+			fill_entry(&others[site - 1], page, site, state);
+		for (unsigned int i = 0; i < NR_SITES - 1; i++)
+			for (unsigned int j = i + 1; j < NR_SITES - 1; j++)
+				if (others[j].gpa < others[i].gpa)
+					swap(&others[i], &others[j]);
+		shared->pfn[state] = guest_batch(guest, entry, NR_SITES + NR_FILLERS);
+	}
+}
+
+/*
+ * Every other page, backwards, so that no two neighbours are neighbours in
+ * physical memory; but the page of site 0 first, and the fillers behind it.
+ */
+static void place_pages(uint64_t text, uint64_t *page, struct hvpoke_range *range)
+{
+	uint64_t rest = text + 4096 + FILLER_LEN / 4096 * 4096 + 4096;
+
+	page[CODE_PAGES - 1] = text;
+	range[0] = (struct hvpoke_range){
+		.gpa = text, .gva = GUEST_MAP_VA + (CODE_PAGES - 1) * 4096, .len = 4096};
+	/* The fillers' addresses do not matter: they straddle nothing. */
+	range[1] = (struct hvpoke_range){.gpa = text + 4096, .gva = 0x1000, .len = FILLER_LEN};
+	for (unsigned int i = 0; i < CODE_PAGES - 1; i++) {
+		page[i] = rest + 2 * (CODE_PAGES - 2 - i) * 4096;
+		range[CODE_PAGES - i] = (struct hvpoke_range){
+			.gpa = page[i], .gva = GUEST_MAP_VA + i * 4096, .len = 4096};
 	}
 }
 
 static void test_case_8_no_torn_instruction_no_mix(void **state)
 {
 	static uint8_t code[CODE_SIZE];
-	struct hvpoke_range range[CODE_PAGES];
+	struct hvpoke_range range[1 + CODE_PAGES];
 	uint64_t text, page[CODE_PAGES];
 	struct hvp_stats stats;
 	struct shared *shared;
@@ -223,18 +266,16 @@ static void test_case_8_no_torn_instruction_no_mix(void **state)
 	NEED_KVM();
 	guest_create(&guest, NR_VCPUS, 32 << 20);
 	shared = guest.shared;
-	/* Every other page, backwards: no two neighbours are neighbours in physical memory. */
-	text = guest_alloc(&guest, 2 * CODE_SIZE);
+	text = guest_alloc(&guest, FILLER_LEN + 2 * CODE_SIZE);
+	place_pages(text, page, range);
 	write_code(code);
-	for (unsigned int i = 0; i < CODE_PAGES; i++) {
-		page[i] = text + 2 * CODE_SIZE - (2 * i + 2) * 4096;
+	for (unsigned int i = 0; i < CODE_PAGES; i++)
 		memcpy(guest_at(&guest, page[i], 4096), code + i * 4096, 4096);
-		range[CODE_PAGES - 1 - i] = (struct hvpoke_range){
-			.gpa = page[i], .gva = GUEST_MAP_VA + i * 4096, .len = 4096};
-	}
+	for (unsigned int i = 0; i < NR_FILLERS; i++)
+		memcpy(guest_at(&guest, text + 4096 + i * FILLER_GAP, JMP_LEN), nop, JMP_LEN);
 	guest_map(&guest, page, CODE_PAGES);
-	guest_hello_ranges(&guest, range, CODE_PAGES);
-	make_batches(&guest, shared, page);
+	guest_hello_ranges(&guest, range, 1 + CODE_PAGES);
+	make_batches(&guest, shared, page, text + 4096);
 	guest_set_handler(&guest, 6, torn);
 	guest_enter_all(&guest, walk_on);
 	guest_enter(&guest, 0, patch_on);

@@ -23,19 +23,20 @@ static void die(const char *what)
 /* build/VARIANT/tests/kvm/test_x -> build/VARIANT/hvpoke-vmm */
 static void program_path(char *path, size_t size)
 {
-	ssize_t len = readlink("/proc/self/exe", path, size - 32);
+	char self[2048];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	if (len < 0)
 		die("/proc/self/exe");
-	path[len] = '\0';
+	self[len] = '\0';
 	for (int i = 0; i < 3; i++)
-		*strrchr(path, '/') = '\0';
-	strcat(path, "/hvpoke-vmm");
+		*strrchr(self, '/') = '\0';
+	snprintf(path, size, "%s/hvpoke-vmm", self);
 }
 
 static void child(const char *path, const char *const *args, const int fds[3], uid_t uid)
 {
-	char *argv[24] = { (char *)(uintptr_t) "hvpoke-vmm" };
+	char *argv[24] = {(char *)(uintptr_t) "hvpoke-vmm"};
 
 	for (int i = 0; args[i] && i < 22; i++)
 		argv[i + 1] = (char *)(uintptr_t)args[i];
@@ -61,7 +62,7 @@ void vmm_start(struct vmm_process *vmm, const char *const *args, uid_t uid)
 	if (vmm->pid < 0)
 		die("fork");
 	if (vmm->pid == 0)
-		child(path, args, (int[]){ in[0], out[1], err[1] }, uid);
+		child(path, args, (int[]){in[0], out[1], err[1]}, uid);
 	close(in[0]);
 	close(out[1]);
 	close(err[1]);
@@ -98,8 +99,8 @@ static bool collect(int fd, char *text, size_t size, size_t *len)
 static bool pump(struct vmm_process *vmm, long long deadline)
 {
 	struct pollfd fds[2] = {
-		{ .fd = vmm->out, .events = POLLIN },
-		{ .fd = vmm->err, .events = POLLIN },
+		{.fd = vmm->out, .events = POLLIN},
+		{.fd = vmm->err, .events = POLLIN},
 	};
 	long long left = deadline - now_ms();
 

@@ -9,8 +9,8 @@
 /* hvpoke-vmm as a process, from the build directory that the test is in. */
 struct vmm_process {
 	pid_t pid;
-	int in, out, err;	/* our ends of its standard streams */
-	char out_text[65536];	/* what came so far, NUL terminated */
+	int in, out, err;     /* our ends of its standard streams */
+	char out_text[65536]; /* what came so far, NUL terminated */
 	char err_text[32768];
 	size_t out_len, err_len;
 };

@@ -29,11 +29,12 @@ static int setup(void **state)
 	static struct memory memory;
 
 	memory = (struct memory){
-		.fd = -1,
-		.base = mmap(NULL, LOW, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+		.fd = memfd_create("guest", MFD_CLOEXEC),
 		.size = LOW,
 		.low = LOW,
 	};
+	assert_int_equal(ftruncate(memory.fd, LOW), 0);
+	memory.base = mmap(NULL, LOW, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd, 0);
 	assert_true(memory.base != MAP_FAILED);
 	*state = &memory;
 	return 0;
@@ -43,6 +44,7 @@ static int teardown(void **state)
 {
 	struct memory *memory = *state;
 
+	close(memory->fd);
 	return munmap(memory->base, LOW);
 }
 
@@ -79,24 +81,33 @@ struct elf_file {
 static struct elf_file make_elf(void)
 {
 	struct elf_file file = {
-		.ehdr = {
-			.e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
-			.e_type = ET_EXEC,
-			.e_machine = EM_X86_64,
-			.e_entry = ENTRY,
-			.e_phoff = offsetof(struct elf_file, phdr),
-			.e_phentsize = sizeof(Elf64_Phdr),
-			.e_phnum = 3,
-		},
-		.phdr = {
-			{ .p_type = PT_LOAD, .p_offset = offsetof(struct elf_file, text),
-			  .p_vaddr = 0xffffffff81000000, .p_paddr = ENTRY, .p_filesz = 64,
-			  .p_memsz = 64 },
-			{ .p_type = PT_NOTE, .p_offset = UINT64_MAX, .p_filesz = UINT64_MAX },
-			{ .p_type = PT_LOAD, .p_offset = offsetof(struct elf_file, data),
-			  .p_vaddr = 0xffffffff81200000, .p_paddr = ENTRY + 0x200000,
-			  .p_filesz = 32, .p_memsz = 0x2000 },
-		},
+		.ehdr =
+			{
+				.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB,
+					    EV_CURRENT},
+				.e_type = ET_EXEC,
+				.e_machine = EM_X86_64,
+				.e_entry = ENTRY,
+				.e_phoff = offsetof(struct elf_file, phdr),
+				.e_phentsize = sizeof(Elf64_Phdr),
+				.e_phnum = 3,
+			},
+		.phdr =
+			{
+				{.p_type = PT_LOAD,
+				 .p_offset = offsetof(struct elf_file, text),
+				 .p_vaddr = 0xffffffff81000000,
+				 .p_paddr = ENTRY,
+				 .p_filesz = 64,
+				 .p_memsz = 64},
+				{.p_type = PT_NOTE, .p_offset = UINT64_MAX, .p_filesz = UINT64_MAX},
+				{.p_type = PT_LOAD,
+				 .p_offset = offsetof(struct elf_file, data),
+				 .p_vaddr = 0xffffffff81200000,
+				 .p_paddr = ENTRY + 0x200000,
+				 .p_filesz = 32,
+				 .p_memsz = 0x2000},
+			},
 	};
 
 	memset(file.text, 0x90, sizeof(file.text));
@@ -157,30 +168,30 @@ static void check_mutations(struct memory *memory, const void *good, size_t len,
 static void hostile_elf_headers(void **state)
 {
 	static const struct mutation mutations[] = {
-		{ EHDR(e_ident[EI_MAG3]), 'G', -ENOEXEC, "is no kernel" },
-		{ EHDR(e_ident[EI_CLASS]), ELFCLASS32, -ENOEXEC, "64-bit little endian" },
-		{ EHDR(e_ident[EI_DATA]), ELFDATA2MSB, -ENOEXEC, "64-bit little endian" },
-		{ EHDR(e_machine), EM_AARCH64, -ENOEXEC, "machine 183" },
-		{ EHDR(e_type), ET_REL, -ENOEXEC, "found type 1" },
-		{ EHDR(e_phnum), 0, -ENOEXEC, "program headers" },
-		{ EHDR(e_phnum), 65535, -ENOEXEC, "found 65535" },
-		{ EHDR(e_phentsize), 32, -ENOEXEC, "program headers" },
-		{ EHDR(e_phoff), UINT64_MAX, -EINVAL, "" },
-		{ EHDR(e_phoff), 1 << 20, -EINVAL, "ends early" },
-		{ EHDR(e_entry), 0, -ENOEXEC, "entry 0x0" },
-		{ EHDR(e_entry), ENTRY + 64, -ENOEXEC, "none of the loaded segments" },
-		{ EHDR(e_entry), UINT64_MAX, -ENOEXEC, "none of the loaded segments" },
-		{ PHDR(0, p_paddr), 0, -ENOSPC, "from 0x100000 to 0x2000000" },
-		{ PHDR(0, p_paddr), LAYOUT_KERNEL_MIN - 1, -ENOSPC, "segment 0" },
-		{ PHDR(0, p_paddr), UINT64_MAX - 8, -ENOSPC, "segment 0" },
-		{ PHDR(0, p_paddr), LOW - 63, -ENOSPC, "more memory" },
-		{ PHDR(0, p_paddr), VMM_HOLE_END, -ENOSPC, "segment 0" },
-		{ PHDR(2, p_memsz), UINT64_MAX, -ENOSPC, "segment 2" },
-		{ PHDR(2, p_memsz), LOW, -ENOSPC, "segment 2" },
-		{ PHDR(2, p_memsz), 31, -ENOEXEC, "outside of the file" },
-		{ PHDR(2, p_filesz), 33, -ENOEXEC, "outside of the file" },
-		{ PHDR(2, p_offset), UINT64_MAX, -ENOEXEC, "outside of the file" },
-		{ PHDR(0, p_memsz), 0, -ENOEXEC, "none of the loaded segments" },
+		{EHDR(e_ident[EI_MAG3]), 'G', -ENOEXEC, "is no kernel"},
+		{EHDR(e_ident[EI_CLASS]), ELFCLASS32, -ENOEXEC, "64-bit little endian"},
+		{EHDR(e_ident[EI_DATA]), ELFDATA2MSB, -ENOEXEC, "64-bit little endian"},
+		{EHDR(e_machine), EM_AARCH64, -ENOEXEC, "machine 183"},
+		{EHDR(e_type), ET_REL, -ENOEXEC, "found type 1"},
+		{EHDR(e_phnum), 0, -ENOEXEC, "program headers"},
+		{EHDR(e_phnum), 65535, -ENOEXEC, "found 65535"},
+		{EHDR(e_phentsize), 32, -ENOEXEC, "program headers"},
+		{EHDR(e_phoff), UINT64_MAX, -EINVAL, ""},
+		{EHDR(e_phoff), 1 << 20, -EINVAL, "ends early"},
+		{EHDR(e_entry), 0, -ENOEXEC, "entry 0x0"},
+		{EHDR(e_entry), ENTRY + 64, -ENOEXEC, "none of the loaded segments"},
+		{EHDR(e_entry), UINT64_MAX, -ENOEXEC, "none of the loaded segments"},
+		{PHDR(0, p_paddr), 0, -ENOSPC, "from 0x100000 to 0x2000000"},
+		{PHDR(0, p_paddr), LAYOUT_KERNEL_MIN - 1, -ENOSPC, "segment 0"},
+		{PHDR(0, p_paddr), UINT64_MAX - 8, -ENOSPC, "segment 0"},
+		{PHDR(0, p_paddr), LOW - 63, -ENOSPC, "more memory"},
+		{PHDR(0, p_paddr), VMM_HOLE_END, -ENOSPC, "segment 0"},
+		{PHDR(2, p_memsz), UINT64_MAX, -ENOSPC, "segment 2"},
+		{PHDR(2, p_memsz), LOW, -ENOSPC, "segment 2"},
+		{PHDR(2, p_memsz), 31, -ENOEXEC, "outside of the file"},
+		{PHDR(2, p_filesz), 33, -ENOEXEC, "outside of the file"},
+		{PHDR(2, p_offset), UINT64_MAX, -ENOEXEC, "outside of the file"},
+		{PHDR(0, p_memsz), 0, -ENOEXEC, "none of the loaded segments"},
 	};
 	struct elf_file file = make_elf();
 
@@ -201,20 +212,21 @@ struct bzimage_file {
 static struct bzimage_file make_bzimage(void)
 {
 	struct bzimage_file file = {
-		.setup.header = {
-			.setup_sects = 1,
-			.boot_flag = 0xaa55,
-			.jump = 0x6aeb, /* the header ends at 0x202 + 0x6a */
-			.version = 0x020f,
-			.loadflags = LOADED_HIGH,
-			.initrd_addr_max = 0x7fffffff,
-			.kernel_alignment = 0x200000,
-			.relocatable_kernel = 1,
-			.xloadflags = XLF_KERNEL_64,
-			.cmdline_size = 2047,
-			.pref_address = ENTRY,
-			.init_size = 0x400000,
-		},
+		.setup.header =
+			{
+				.setup_sects = 1,
+				.boot_flag = 0xaa55,
+				.jump = 0x6aeb, /* the header ends at 0x202 + 0x6a */
+				.version = 0x020f,
+				.loadflags = LOADED_HIGH,
+				.initrd_addr_max = 0x7fffffff,
+				.kernel_alignment = 0x200000,
+				.relocatable_kernel = 1,
+				.xloadflags = XLF_KERNEL_64,
+				.cmdline_size = 2047,
+				.pref_address = ENTRY,
+				.init_size = 0x400000,
+			},
 	};
 
 	memcpy(&file.setup.header.header, "HdrS", 4);
@@ -256,26 +268,26 @@ static void bzimage_moves_if_it_can(void **state)
 	assert_says(&message, "not relocatable");
 }
 
-#define HDR(field)                                                                  \
-	offsetof(struct bzimage_file, setup.header.field),                          \
+#define HDR(field)                                         \
+	offsetof(struct bzimage_file, setup.header.field), \
 		sizeof(((struct bzimage_file *)0)->setup.header.field)
 
 static void hostile_bzimage_headers(void **state)
 {
 	static const struct mutation mutations[] = {
-		{ HDR(header), 0, -ENOEXEC, "is no kernel" },
-		{ HDR(boot_flag), 0, -ENOEXEC, "boot flag" },
-		{ HDR(version), 0x020b, -ENOEXEC, "found 2.11" },
-		{ HDR(loadflags), 0, -ENOEXEC, "no 64-bit entry" },
-		{ HDR(xloadflags), 0, -ENOEXEC, "no 64-bit entry" },
-		{ HDR(setup_sects), 255, -ENOEXEC, "ends early" },
-		{ HDR(setup_sects), 0, 0, NULL }, /* means 4 */
-		{ HDR(init_size), 0xffffffff, -ENOSPC, "more memory" },
-		{ HDR(init_size), 0, 0, NULL }, /* the payload's size then */
-		{ HDR(pref_address), UINT64_MAX, 0, NULL }, /* it is relocatable */
-		{ HDR(pref_address), 0, 0, NULL },
-		{ HDR(jump), 0x00eb, -ENOEXEC, "2.12 or newer" }, /* a header of 17 bytes */
-		{ HDR(jump), 0xffeb, 0, NULL },
+		{HDR(header), 0, -ENOEXEC, "is no kernel"},
+		{HDR(boot_flag), 0, -ENOEXEC, "boot flag"},
+		{HDR(version), 0x020b, -ENOEXEC, "found 2.11"},
+		{HDR(loadflags), 0, -ENOEXEC, "no 64-bit entry"},
+		{HDR(xloadflags), 0, -ENOEXEC, "no 64-bit entry"},
+		{HDR(setup_sects), 255, -ENOEXEC, "ends early"},
+		{HDR(setup_sects), 0, 0, NULL}, /* means 4 */
+		{HDR(init_size), 0xffffffff, -ENOSPC, "more memory"},
+		{HDR(init_size), 0, 0, NULL},		  /* the payload's size then */
+		{HDR(pref_address), UINT64_MAX, 0, NULL}, /* it is relocatable */
+		{HDR(pref_address), 0, 0, NULL},
+		{HDR(jump), 0x00eb, -ENOEXEC, "2.12 or newer"}, /* a header of 17 bytes */
+		{HDR(jump), 0xffeb, 0, NULL},
 	};
 	struct bzimage_file file = make_bzimage();
 
@@ -373,7 +385,7 @@ static int load_initrd(struct memory *memory, size_t len, const struct kernel_im
 static void initrd_goes_high(void **state)
 {
 	struct memory *memory = *state;
-	struct kernel_image image = { .end = 16 << 20, .initrd_max = 0x7fffffff };
+	struct kernel_image image = {.end = 16 << 20, .initrd_max = 0x7fffffff};
 	struct message message;
 	uint32_t addr, size;
 
@@ -398,7 +410,7 @@ static void initrd_goes_high(void **state)
 static void zero_page(void **state)
 {
 	struct memory memory = *(struct memory *)*state;
-	struct kernel_image image = { .cmdline_max = 10, .header.version = 0x20f };
+	struct kernel_image image = {.cmdline_max = 10, .header.version = 0x20f};
 	struct boot_params *params = (void *)(memory.base + LAYOUT_ZERO_PAGE);
 	struct message message;
 

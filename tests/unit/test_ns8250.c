@@ -212,7 +212,8 @@ static void full_buffer_reads_as_busy(void **state)
 
 	assert_int_equal(ns8250_take(&fixture->uart, buf, 100), 100);
 	assert_false(in(fixture, UART_LSR) & UART_LSR_THRE);
-	assert_int_equal(ns8250_take(&fixture->uart, buf + 100, NS8250_TX_SIZE / 2), NS8250_TX_SIZE / 2);
+	assert_int_equal(ns8250_take(&fixture->uart, buf + 100, NS8250_TX_SIZE / 2),
+			 NS8250_TX_SIZE / 2);
 	assert_true(in(fixture, UART_LSR) & UART_LSR_THRE);
 	assert_true(fixture->irq);
 	ns8250_take(&fixture->uart, buf + 100 + NS8250_TX_SIZE / 2, NS8250_TX_SIZE);
@@ -233,14 +234,10 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(output_is_taken_in_order),
-		TEST(probes_as_16550a),
-		TEST(transmitter_interrupt),
-		TEST(receiver_interrupt),
-		TEST(input_waits_for_room),
-		TEST(loopback_returns_output),
-		TEST(full_buffer_reads_as_busy),
-		TEST(only_bytes),
+		TEST(output_is_taken_in_order),	 TEST(probes_as_16550a),
+		TEST(transmitter_interrupt),	 TEST(receiver_interrupt),
+		TEST(input_waits_for_room),	 TEST(loopback_returns_output),
+		TEST(full_buffer_reads_as_busy), TEST(only_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,7 @@
 #include "mptable.h"
 #include "vm.h"
 
-static const unsigned int counts[] = { 1, 2, 255 };
+static const unsigned int counts[] = {1, 2, 255};
 
 static uint8_t sum(const void *data, size_t len)
 {
@@ -179,7 +179,7 @@ static void check_madt(const uint8_t *madt, unsigned int nr_cpus)
 
 static void check_fadt(const uint8_t *buf, size_t len, const struct acpi_fadt *fadt)
 {
-	static const uint8_t s5[] = { 0x08, '_', 'S', '5', '_', 0x12, 8, 4, 0x0a, 5, 0x0a, 5, 0, 0 };
+	static const uint8_t s5[] = {0x08, '_', 'S', '5', '_', 0x12, 8, 4, 0x0a, 5, 0x0a, 5, 0, 0};
 	const uint8_t *dsdt = acpi_table(buf, len, fadt->dsdt, "DSDT");
 	const uint8_t *facs = buf + (fadt->facs - LAYOUT_ACPI);
 
@@ -228,8 +228,8 @@ static void acpi_tables(void **state)
 /* What the tables promise is what the ports do. */
 static void pm1_registers(void **state)
 {
-	struct vm vm = { .exit = VM_EXIT_NONE, .exit_event = -1 };
-	struct acpi_pm pm = { .vm = &vm };
+	struct vm vm = {.exit = VM_EXIT_NONE, .exit_event = -1};
+	struct acpi_pm pm = {.vm = &vm};
 
 	(void)state;
 	/* SCI_EN from the start, no events, and enable bits that read back. */
