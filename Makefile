@@ -24,6 +24,9 @@ CPPFLAGS += -D_GNU_SOURCE -Iproto -Ipatcher -Ivmm -Iqemu
 override CFLAGS += -std=gnu11 -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -pthread -fstack-protector-strong $(CFLAGS_$(VARIANT)) $(JSONC_CFLAGS)
 LDLIBS += $(JSONC_LIBS) -pthread
+# Only the command line talks to libvirt.
+LIBVIRT_CFLAGS = $(shell pkg-config --cflags libvirt libxml-2.0)
+LIBVIRT_LIBS = $(shell pkg-config --libs libvirt libxml-2.0)
 
 patcher_srcs := $(wildcard patcher/*.c)
 cli_srcs := $(wildcard patcher/cli/*.c)
@@ -70,8 +73,9 @@ $(B)/libqemutest.a: $(call objs,$(qemu_test_lib_srcs))
 	@rm -f $@
 	$(AR) rcs $@ $^
 
+$(B)/patcher/cli/%.o: override CFLAGS += $(LIBVIRT_CFLAGS)
 $(B)/hvpoke: $(call objs,$(cli_srcs)) $(B)/libhvpoke.a
-	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
+	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) $(LIBVIRT_LIBS)
 $(B)/hvpoke-vmm: $(B)/vmm/main.o $(B)/libhvvmm.a $(B)/libhvpoke.a
 	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
 $(B)/hvpoked: $(B)/qemu/main.o $(B)/libhvpoked.a $(B)/libhvpoke.a

@@ -5,7 +5,7 @@
 # say so. Groups: build, check, demo, lint. Uses the configured apt sources.
 set -euo pipefail
 
-build="gcc make pkg-config libc6-dev libjson-c-dev"
+build="gcc make pkg-config libc6-dev libjson-c-dev libvirt-dev libxml2-dev"
 kernel="linux-source-6.1 bc flex bison libelf-dev libssl-dev xz-utils cpio kmod python3"
 demo="$build $kernel jq busybox-static"
 check="$demo libcmocka-dev"
