@@ -22,15 +22,15 @@
 #include "listen.h"
 #include "log.h"
 
-#define PACKET_MAX     96 /* of a write: address, length, GDB_WRITE_MAX bytes in hex */
-#define OUT_SIZE       16384
-#define OPEN_MS	       5000
+#define PACKET_MAX 96 /* of a write: address, length, GDB_WRITE_MAX bytes in hex */
+#define OUT_SIZE   16384
+#define OPEN_MS	   5000
 
 /* The answers, as they come: a little state machine over the bytes. */
 struct answers {
 	enum { BETWEEN, INSIDE, SUM1, SUM2 } state;
-	char kind[2];	/* the first two bytes of the payload */
-	uint32_t len;	/* of the payload */
+	char kind[2]; /* the first two bytes of the payload */
+	uint32_t len; /* of the payload */
 	uint32_t ok, refused;
 };
 
@@ -134,9 +134,9 @@ static int send_some(struct gdbstub *gdb, struct outgoing *out)
 
 int gdbstub_write(struct gdbstub *gdb, const struct gdb_write *write, uint32_t nr, int timeout_ms)
 {
-	struct outgoing out = { .write = write, .nr = nr };
+	struct outgoing out = {.write = write, .nr = nr};
 	int64_t deadline = deadline_in(timeout_ms);
-	struct pollfd poll_fd = { .fd = gdb->fd };
+	struct pollfd poll_fd = {.fd = gdb->fd};
 	struct answers answers = {};
 	int err = gdb->fd < 0 ? -ECONNRESET : 0;
 
@@ -210,7 +210,7 @@ static int check_free(struct qmp *qmp, const char *path, bool *leftover, struct 
 /* Physical addresses, not those of whatever the first CPU has mapped. */
 static int physical_mode(struct gdbstub *gdb)
 {
-	struct pollfd poll_fd = { .fd = gdb->fd, .events = POLLIN };
+	struct pollfd poll_fd = {.fd = gdb->fd, .events = POLLIN};
 	int64_t deadline = deadline_in(OPEN_MS);
 	struct answers answers = {};
 	char out[PACKET_MAX];
@@ -232,7 +232,7 @@ static int physical_mode(struct gdbstub *gdb)
 
 static int accept_qemu(struct gdbstub *gdb, int listener, pid_t pid, struct message *message)
 {
-	struct pollfd poll_fd = { .fd = listener, .events = POLLIN };
+	struct pollfd poll_fd = {.fd = listener, .events = POLLIN};
 	int64_t deadline = deadline_in(OPEN_MS);
 	struct peer peer;
 	int err;

@@ -14,7 +14,7 @@
  * the guest goes on running the old instruction.
  */
 struct gdbstub {
-	int fd;	/* -1: not connected */
+	int fd; /* -1: not connected */
 };
 
 /*

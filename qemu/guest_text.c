@@ -64,7 +64,7 @@ static int add_part(struct text *text, const struct hvpoke_entry *entry, uint32_
 		.len = len,
 		.index = index,
 	};
-	text->local[i] = (struct iovec){ .iov_base = text->part[i].now, .iov_len = len };
+	text->local[i] = (struct iovec){.iov_base = text->part[i].now, .iov_len = len};
 	text->remote[i] = (struct iovec){
 		.iov_base = (void *)(uintptr_t)(block->hva + (gpa - block->gpa)),
 		.iov_len = len,

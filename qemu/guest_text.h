@@ -15,11 +15,11 @@
 /* One piece of a site: all of it, or what is on one of its two pages. */
 struct text_part {
 	uint64_t gpa;
-	uint8_t *mem;		/* here, or NULL */
-	uint8_t *now;		/* what stands there, in struct text's @bytes */
+	uint8_t *mem; /* here, or NULL */
+	uint8_t *now; /* what stands there, in struct text's @bytes */
 	const uint8_t *old_insn, *new_insn;
 	uint32_t len;
-	uint32_t index;		/* of its entry */
+	uint32_t index; /* of its entry */
 };
 
 /*
@@ -28,17 +28,17 @@ struct text_part {
  * only those that QEMU makes.
  */
 struct text {
-	bool kvm;		/* IN as QEMU says */
-	pid_t pid;		/* IN */
-	struct qmp *qmp;	/* IN */
-	char gdb_path[108];	/* IN where the gdbstub may connect to us */
+	bool kvm;	    /* IN as QEMU says */
+	pid_t pid;	    /* IN */
+	struct qmp *qmp;    /* IN */
+	char gdb_path[108]; /* IN where the gdbstub may connect to us */
 	struct ram ram;
-	struct gdbstub gdb;	/* not KVM */
+	struct gdbstub gdb; /* not KVM */
 
 	/* The batch in hand. */
 	uint32_t nr_entries, nr_parts;
-	size_t capacity;	/* parts */
-	bool mapped;		/* every part has a @mem */
+	size_t capacity; /* parts */
+	bool mapped;	 /* every part has a @mem */
 	struct text_part *part;
 	struct iovec *local, *remote;
 	struct gdb_write *write;

@@ -10,12 +10,12 @@
 static int send_number(int conn, int64_t number, int fd)
 {
 	uint64_t wire = htole64((uint64_t)number);
-	struct iovec iov = { .iov_base = &wire, .iov_len = sizeof(wire) };
+	struct iovec iov = {.iov_base = &wire, .iov_len = sizeof(wire)};
 	union {
 		struct cmsghdr align;
 		char space[CMSG_SPACE(sizeof(int))];
 	} control = {};
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
 	struct cmsghdr *header;
 	ssize_t sent;
 
@@ -42,11 +42,8 @@ int ivshmem_greet(int conn, uint16_t id, int memory, int host_doorbell, int gues
 		int64_t number;
 		int fd;
 	} messages[] = {
-		{ IVSHMEM_VERSION, -1 },
-		{ id, -1 },
-		{ -1, memory },
-		{ IVSHMEM_HOST, host_doorbell },
-		{ id, guest_doorbell },
+		{IVSHMEM_VERSION, -1}, {id, -1}, {-1, memory}, {IVSHMEM_HOST, host_doorbell},
+		{id, guest_doorbell},
 	};
 	int err = 0;
 

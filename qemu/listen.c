@@ -19,7 +19,7 @@ void listen_allow_group(gid_t group)
 
 int listen_at(const char *path)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd, len, err = 0;
 
 	len = snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
@@ -58,6 +58,6 @@ int listen_accept(int listener, struct peer *peer)
 		close(fd);
 		return -EPERM;
 	}
-	*peer = (struct peer){ .fd = fd, .pid = credentials.pid, .uid = credentials.uid };
+	*peer = (struct peer){.fd = fd, .pid = credentials.pid, .uid = credentials.uid};
 	return 0;
 }

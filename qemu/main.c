@@ -24,13 +24,13 @@
 
 enum { DONE = 0, FAILED = 1, USAGE = 2 };
 
-#define DEFAULT_DIR   "/run/hvpoked"
+#define DEFAULT_DIR "/run/hvpoked"
 /* What libvirt runs QEMU as, on Debian. */
 #define DEFAULT_GROUP "libvirt-qemu"
 
 struct arguments {
 	const char *dir;
-	const char *group;	/* NULL: the default one, if there is such a group */
+	const char *group; /* NULL: the default one, if there is such a group */
 	uint64_t shm_size;
 };
 
@@ -38,7 +38,8 @@ static const char usage[] =
 	"usage: hvpoked [--socket-dir DIR] [--group GROUP] [--shared-memory MIB]\n"
 	"Serves QEMU guests; hvpoked(8) explains.\n"
 	"\n"
-	"  --socket-dir DIR      where QEMU connects to: DIR/ivshmem and DIR/qmp (" DEFAULT_DIR ")\n"
+	"  --socket-dir DIR      where QEMU connects to: DIR/ivshmem and DIR/qmp (" DEFAULT_DIR
+	")\n"
 	"  --group GROUP         who may connect besides root (" DEFAULT_GROUP ")\n"
 	"  --shared-memory MIB   memory that each guest shares with us, a power of two (4)\n";
 
@@ -52,11 +53,11 @@ static int wrong(const char *problem, const char *what)
 static int parse(struct arguments *arguments, int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "socket-dir", required_argument, NULL, 'd' },
-		{ "group", required_argument, NULL, 'g' },
-		{ "shared-memory", required_argument, NULL, 'm' },
-		{ "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'v' },
+		{"socket-dir", required_argument, NULL, 'd'},
+		{"group", required_argument, NULL, 'g'},
+		{"shared-memory", required_argument, NULL, 'm'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'v'},
 		{},
 	};
 	char *end;
@@ -73,7 +74,8 @@ static int parse(struct arguments *arguments, int argc, char **argv)
 			    arguments->shm_size > HVPOKE_SHM_MAX_SIZE ||
 			    arguments->shm_size & (arguments->shm_size - 1))
 				return wrong("--shared-memory must be 1, 2, 4, 8, 16, 32 or 64, "
-					     "not ", optarg);
+					     "not ",
+					     optarg);
 			break;
 		case 'h': fputs(usage, stdout); return -1;
 		case 'v': puts("hvpoked " HVP_VERSION); return -1;
@@ -156,7 +158,7 @@ static int watch_signals(struct loop *loop, struct loop_watch *watch)
 
 static int serve(const struct arguments *arguments)
 {
-	struct loop_watch signals = { .fd = -1 };
+	struct loop_watch signals = {.fd = -1};
 	struct message message = {};
 	struct server server;
 	struct loop loop;
@@ -185,15 +187,17 @@ static int serve(const struct arguments *arguments)
 
 int main(int argc, char **argv)
 {
-	struct arguments arguments = { .dir = DEFAULT_DIR, .shm_size = HVPOKE_SHM_SIZE };
+	struct arguments arguments = {.dir = DEFAULT_DIR, .shm_size = HVPOKE_SHM_SIZE};
 	int err = parse(&arguments, argc, argv), lock;
 
 	if (err)
 		return err < 0 ? DONE : err;
 	err = hvp_runtime_make_dir();
 	if (err) {
-		say(LOG_ERR, "no directory for the control sockets: %s; set HVPOKE_RUNTIME_DIR or "
-			     "XDG_RUNTIME_DIR", strerrordesc_np(-err));
+		say(LOG_ERR,
+		    "no directory for the control sockets: %s; set HVPOKE_RUNTIME_DIR or "
+		    "XDG_RUNTIME_DIR",
+		    strerrordesc_np(-err));
 		return FAILED;
 	}
 	err = choose_group(&arguments);

@@ -152,8 +152,9 @@ int process_start_time(pid_t pid, uint64_t *ticks)
 	if (fgets(line, sizeof(line), stat))
 		at = strrchr(line, ')');
 	fclose(stat);
-	if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d "
-				  "%*d %*d %*d %*d %" SCNu64,
+	if (!at || sscanf(at + 1,
+			  " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d "
+			  "%*d %*d %*d %*d %" SCNu64,
 			  ticks) != 1)
 		return -EPROTO;
 	return 0;

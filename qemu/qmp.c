@@ -87,7 +87,7 @@ static bool take_event(struct qmp *qmp, struct json_object *object)
 /* The next message that is not an event; the caller puts it. */
 static int receive(struct qmp *qmp, int64_t deadline, struct json_object **object)
 {
-	struct pollfd poll_fd = { .fd = qmp->fd, .events = POLLIN };
+	struct pollfd poll_fd = {.fd = qmp->fd, .events = POLLIN};
 	int err;
 
 	for (;;) {
@@ -112,7 +112,7 @@ static int receive(struct qmp *qmp, int64_t deadline, struct json_object **objec
 /* QEMU reads as it likes: with a full buffer the rest waits, up to the deadline. */
 static int send_all(struct qmp *qmp, const char *text, int64_t deadline)
 {
-	struct pollfd poll_fd = { .fd = qmp->fd, .events = POLLOUT };
+	struct pollfd poll_fd = {.fd = qmp->fd, .events = POLLOUT};
 	size_t len = strlen(text), sent = 0;
 	ssize_t now;
 
@@ -164,8 +164,8 @@ static int explain(struct message *message, const char *command, int err)
 	return message_set(message, err, "QEMU's monitor, \"%s\": %s", command, reason);
 }
 
-static int take_answer(struct json_object *answer, const char *command,
-		       struct json_object **result, struct message *message)
+static int take_answer(struct json_object *answer, const char *command, struct json_object **result,
+		       struct message *message)
 {
 	struct json_object *value, *why = NULL;
 

@@ -11,8 +11,8 @@
 
 /* A client of QEMU's monitor (QMP) on a connected socket. One thread at a time. */
 struct qmp {
-	int fd;		/* -1: closed */
-	char *in;	/* what has come and is not used yet */
+	int fd;	  /* -1: closed */
+	char *in; /* what has come and is not used yet */
 	size_t len, size;
 	int64_t last_id;
 	/* Called for each event, also in the middle of qmp_call(): only take note there. */

@@ -69,7 +69,7 @@ static int host_address(struct qmp *qmp, uint64_t gpa, uint64_t *hva, struct mes
 static int add_block(struct ram *ram, struct qmp *qmp, pid_t pid, uint64_t first, uint64_t last,
 		     struct message *message)
 {
-	struct ram_block block = { .gpa = first, .len = last - first + 1 };
+	struct ram_block block = {.gpa = first, .len = last - first + 1};
 	struct ram_block *blocks;
 	struct process_area area;
 	uint64_t hva_last;

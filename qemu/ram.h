@@ -11,9 +11,9 @@
 /* A piece of a guest's RAM, in one piece in QEMU's address space too. */
 struct ram_block {
 	uint64_t gpa, len;
-	uint64_t hva;		/* in QEMU */
-	uint8_t *mem;		/* here; NULL if it cannot be mapped */
-	void *area;		/* what was mapped for that */
+	uint64_t hva; /* in QEMU */
+	uint8_t *mem; /* here; NULL if it cannot be mapped */
+	void *area;   /* what was mapped for that */
 	uint64_t area_len;
 };
 

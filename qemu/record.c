@@ -53,7 +53,7 @@ struct record *record_create(const char *dir, pid_t pid)
 	snprintf(name, sizeof(name), "%d", (int)pid);
 	record = map_record(dir, name, O_CREAT | O_TRUNC);
 	if (record)
-		*record = (struct record){ .magic = MAGIC, .pid = pid, .start_time = start_time };
+		*record = (struct record){.magic = MAGIC, .pid = pid, .start_time = start_time};
 	return record;
 }
 
@@ -159,7 +159,7 @@ static int take(const struct record *record, int pidfd, const char *fdinfo, cons
 
 int record_recover(const struct record *record, int pidfd, struct shm *shm, int *doorbell, int *irq)
 {
-	int found[3] = { -1, -1, -1 }, err = 0;
+	int found[3] = {-1, -1, -1}, err = 0;
 	struct dirent *entry;
 	char fdinfo[64];
 	DIR *dir;

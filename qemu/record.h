@@ -16,9 +16,9 @@
  */
 struct record {
 	uint64_t magic;
-	uint64_t start_time;	/* of the process: pids are used again */
+	uint64_t start_time; /* of the process: pids are used again */
 	uint64_t memory_ino;
-	int64_t doorbell_id, irq_id;	/* as in /proc/PID/fdinfo */
+	int64_t doorbell_id, irq_id; /* as in /proc/PID/fdinfo */
 	int32_t pid;
 	uint16_t peer_id;
 	/* The guest is paused, and by us: whoever comes next lets it run again. */

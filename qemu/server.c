@@ -110,7 +110,7 @@ static void hand_monitor(struct server *server, struct vm *vm)
  */
 static bool replace_vm(struct server *server, struct vm *vm)
 {
-	struct pollfd poll_fd = { .fd = vm->conn, .events = POLLIN };
+	struct pollfd poll_fd = {.fd = vm->conn, .events = POLLIN};
 
 	if (vm->conn < 0 ? process_has_memfd(vm->pid, vm->shm.ino) : poll(&poll_fd, 1, 0) <= 0)
 		return false;
@@ -137,8 +137,10 @@ static void on_ivshmem(void *ctx, uint32_t events)
 		return;
 	}
 	if (vm) {
-		say(LOG_WARNING, "QEMU %d: it has two ivshmem devices with us; only the first is "
-				 "served", (int)peer.pid);
+		say(LOG_WARNING,
+		    "QEMU %d: it has two ivshmem devices with us; only the first is "
+		    "served",
+		    (int)peer.pid);
 		close(peer.fd);
 		return;
 	}
@@ -189,7 +191,7 @@ static void on_qmp(void *ctx, uint32_t events)
 	}
 	waiting->pid = peer.pid;
 	waiting->server = server;
-	waiting->watch = (struct loop_watch){ .fd = peer.fd, .ready = on_waiting, .ctx = waiting };
+	waiting->watch = (struct loop_watch){.fd = peer.fd, .ready = on_waiting, .ctx = waiting};
 	if (loop_add(server->loop, &waiting->watch, EPOLLRDHUP)) {
 		free(waiting);
 		close(peer.fd);
@@ -227,7 +229,7 @@ static int listen_on(struct server *server, struct loop_watch *watch, const char
 	if (fd < 0)
 		return message_set(message, fd, "cannot listen at %s: %s", path,
 				   strerrordesc_np(-fd));
-	*watch = (struct loop_watch){ .fd = fd, .ready = ready, .ctx = server };
+	*watch = (struct loop_watch){.fd = fd, .ready = ready, .ctx = server};
 	err = loop_add(server->loop, watch, EPOLLIN);
 	if (err)
 		return message_set(message, err, "cannot watch %s: %s", path,
@@ -259,7 +261,7 @@ int server_open(struct server *server, struct loop *loop, const char *dir, uint6
 {
 	int err;
 
-	*server = (struct server){ .loop = loop };
+	*server = (struct server){.loop = loop};
 	server->on_ivshmem.fd = server->on_qmp.fd = server->finished[0] = server->finished[1] = -1;
 	LIST_INIT(&server->vms);
 	LIST_INIT(&server->waiting);
@@ -293,8 +295,8 @@ int server_open(struct server *server, struct loop *loop, const char *dir, uint6
 
 void server_close(struct server *server)
 {
-	int fds[] = { server->on_ivshmem.fd, server->on_qmp.fd, server->finished[0],
-		      server->finished[1] };
+	int fds[] = {server->on_ivshmem.fd, server->on_qmp.fd, server->finished[0],
+		     server->finished[1]};
 	struct waiting *waiting;
 	struct vm *vm;
 	int fd;

@@ -44,7 +44,7 @@ int shm_create(struct shm *shm, uint64_t size, uint32_t doorbell)
 	struct hvpoke_shm_host *host;
 	int err = 0;
 
-	*shm = (struct shm){ .fd = memfd_create("hvpoke", MFD_CLOEXEC | MFD_ALLOW_SEALING) };
+	*shm = (struct shm){.fd = memfd_create("hvpoke", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
 	if (shm->fd < 0)
 		return -errno;
 	if (ftruncate(shm->fd, size) < 0 || fcntl(shm->fd, F_ADD_SEALS, SEALS) < 0)
@@ -70,7 +70,7 @@ int shm_attach(struct shm *shm, int fd)
 {
 	int seals = fcntl(fd, F_GET_SEALS), err;
 
-	*shm = (struct shm){ .fd = fd };
+	*shm = (struct shm){.fd = fd};
 	err = seals < 0 || (seals & SEALS) != SEALS ? -EINVAL : map(shm);
 	if (err)
 		shm_release(shm);
@@ -83,7 +83,7 @@ void shm_release(struct shm *shm)
 		munmap(shm->mem, shm->size);
 	if (shm->fd >= 0)
 		close(shm->fd);
-	*shm = (struct shm){ .fd = -1 };
+	*shm = (struct shm){.fd = -1};
 }
 
 void *shm_at(const struct shm *shm, uint64_t offset, uint64_t len)

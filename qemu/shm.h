@@ -13,10 +13,10 @@
  * one that shrinks the file would otherwise kill us with SIGBUS.
  */
 struct shm {
-	int fd;		/* -1: none */
+	int fd; /* -1: none */
 	uint8_t *mem;
 	uint64_t size;
-	uint64_t ino;	/* how /proc tells it from others */
+	uint64_t ino; /* how /proc tells it from others */
 };
 
 /* Make one of @size bytes (a power of two) with its header, and no session. 0 or -errno. */

@@ -51,7 +51,7 @@ void vm_free(struct vm *vm)
 
 void vm_tell(struct vm *vm, enum vm_news news, int fd)
 {
-	struct vm_letter letter = { .news = news, .fd = fd };
+	struct vm_letter letter = {.news = news, .fd = fd};
 
 	/* A pipe that is full of these has a thread behind it that will never read them. */
 	if (write(vm->inbox[1], &letter, sizeof(letter)) != sizeof(letter) && fd >= 0)
@@ -123,7 +123,7 @@ static void on_doorbell(void *ctx, uint32_t events)
 static int watch(struct vm *vm, struct loop_watch *entry, int fd,
 		 void (*ready)(void *ctx, uint32_t events))
 {
-	*entry = (struct loop_watch){ .fd = fd, .ready = ready, .ctx = vm };
+	*entry = (struct loop_watch){.fd = fd, .ready = ready, .ctx = vm};
 	return fd < 0 ? 0 : loop_add(&vm->loop, entry, EPOLLIN);
 }
 

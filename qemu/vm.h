@@ -34,23 +34,23 @@ struct vm {
 	int pidfd;
 	uint16_t peer_id;
 	char name[HVP_NAME_MAX + 1];
-	char log_name[HVP_NAME_MAX + 32];	/* "demo (QEMU 4711)" */
+	char log_name[HVP_NAME_MAX + 32]; /* "demo (QEMU 4711)" */
 	const char *state_dir;
 
 	/* ivshmem */
-	atomic_int conn;	/* -1: the connection was a former hvpoked's; the server looks too */
+	atomic_int conn; /* -1: the connection was a former hvpoked's; the server looks too */
 	struct shm shm;
-	int doorbell, irq;	/* eventfds: the guest rings us, we ring the guest */
+	int doorbell, irq; /* eventfds: the guest rings us, we ring the guest */
 	struct record *record;
 
 	/* The monitor. */
 	struct qmp qmp;
-	bool ready;		/* it answers, and the guest was told that we are here */
-	bool running;		/* as the monitor says, our own pauses apart */
-	bool own;		/* stop or cont of ours is on its way */
-	bool stopped;		/* ... and a STOP came of it */
-	bool was_reset;		/* not dealt with yet */
-	bool ram_stale;		/* to be asked for again before it is used */
+	bool ready;	/* it answers, and the guest was told that we are here */
+	bool running;	/* as the monitor says, our own pauses apart */
+	bool own;	/* stop or cont of ours is on its way */
+	bool stopped;	/* ... and a STOP came of it */
+	bool was_reset; /* not dealt with yet */
+	bool ram_stale; /* to be asked for again before it is used */
 	char version[32];
 	uint32_t nr_vcpus;
 	uint64_t memory_bytes;
@@ -58,7 +58,7 @@ struct vm {
 	/* The agent and its batch. */
 	struct hvp_guest *guest;
 	uint64_t agent_session;
-	uint64_t word;		/* the command in hand */
+	uint64_t word; /* the command in hand */
 	struct text text;
 
 	struct hvp_control *control;
@@ -66,20 +66,20 @@ struct vm {
 
 	struct loop loop;
 	struct loop_watch on_conn, on_doorbell, on_qmp, on_pid, on_control, on_inbox;
-	int inbox[2];		/* a pipe of struct vm_letter */
-	bool keep;		/* leave the record for the next hvpoked */
+	int inbox[2]; /* a pipe of struct vm_letter */
+	bool keep;    /* leave the record for the next hvpoked */
 
 	pthread_t thread;
-	int finished;		/* where the thread says that it ends: its struct vm * */
-	LIST_ENTRY(vm) link;	/* the server's */
+	int finished;	     /* where the thread says that it ends: its struct vm * */
+	LIST_ENTRY(vm) link; /* the server's */
 };
 
 /* What the server tells a VM's thread. */
 enum vm_news {
-	VM_MONITOR,	/* fd: QEMU's monitor has connected */
-	VM_CONNECTION,	/* fd: its ivshmem device has connected again */
-	VM_END,		/* hvpoked ends */
-	VM_GONE,	/* the device is gone */
+	VM_MONITOR,    /* fd: QEMU's monitor has connected */
+	VM_CONNECTION, /* fd: its ivshmem device has connected again */
+	VM_END,	       /* hvpoked ends */
+	VM_GONE,       /* the device is gone */
 };
 
 struct vm_letter {
@@ -89,7 +89,7 @@ struct vm_letter {
 
 struct vm_config {
 	const char *state_dir;	/* records */
-	const char *socket_dir;	/* where QEMU may connect to */
+	const char *socket_dir; /* where QEMU may connect to */
 	uint64_t shm_size;
 	int finished;
 };

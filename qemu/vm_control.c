@@ -15,7 +15,7 @@ static void add_info(struct hvp_service *service, struct json_object *object)
 	/* In the place of hvpoked's own. */
 	json_object_object_add(object, "pid", json_object_new_int(vm->pid));
 	json_object_object_add(object, "vcpus", json_object_new_int((int)vm->nr_vcpus));
-	json_object_object_add(object, "memory_bytes", json_object_new_uint64(vm->memory_bytes));
+	json_object_object_add(object, "memory", json_object_new_uint64(vm->memory_bytes));
 	json_object_object_add(object, "vmm", json_object_new_string("qemu"));
 	json_object_object_add(object, "vmm_version", json_object_new_string(vm->version));
 	json_object_object_add(object, "accelerator",
@@ -86,9 +86,9 @@ static void handle_quit(void *ctx, struct hvp_call *call, struct json_object *pa
 
 static const struct hvp_method methods[] = {
 	HVP_SERVICE_METHODS,
-	{ "pause", handle_pause },
-	{ "resume", handle_resume },
-	{ "quit", handle_quit },
+	{"pause", handle_pause},
+	{"resume", handle_resume},
+	{"quit", handle_quit},
 	{},
 };
 

@@ -286,7 +286,7 @@ int vm_monitor_open(struct vm *vm, int fd)
 	if (vm_gdbstub(vm, &message))
 		say(LOG_ERR, "%s: %s", vm->log_name, message.text);
 	end_old_pause(vm, left_paused);
-	vm->on_qmp = (struct loop_watch){ .fd = vm->qmp.fd, .ready = on_qmp, .ctx = vm };
+	vm->on_qmp = (struct loop_watch){.fd = vm->qmp.fd, .ready = on_qmp, .ctx = vm};
 	err = loop_add(&vm->loop, &vm->on_qmp, EPOLLIN);
 	if (!err)
 		err = vm_control_open(vm);

@@ -42,7 +42,7 @@ static void print_line(FILE *to, char mark, const char *line)
 /* The few lines of @text before @at that are not yet shown. */
 static void print_before(FILE *to, const char *text, const char *at, int unshown)
 {
-	const char *recent[CONTEXT] = { NULL };
+	const char *recent[CONTEXT] = {NULL};
 	int nr = 0, show;
 
 	for (; text < at; text = next_line(text))

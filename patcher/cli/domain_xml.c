@@ -97,7 +97,7 @@ static bool is_pcie(xmlNode *root)
 /* A root port with nothing in it, or 0; @last: the highest index of any PCI controller. */
 static long free_port(xmlNode *root, long *last)
 {
-	bool port[MAX_BUS] = { false }, used[MAX_BUS] = { false };
+	bool port[MAX_BUS] = {false}, used[MAX_BUS] = {false};
 	xmlNode *node, *devices = child(root, "devices");
 	long index, bus;
 
@@ -147,8 +147,8 @@ static int add_port(xmlNode *root, struct domain_change *change, long *bus)
 
 	*bus = free_port(root, &last);
 	if (*bus)
-		return asprintf(&change->where,
-				"the device goes into the free PCIe root port %ld", *bus) < 0
+		return asprintf(&change->where, "the device goes into the free PCIe root port %ld",
+				*bus) < 0
 			       ? -ENOMEM
 			       : 0;
 	if (last + 1 >= MAX_BUS)

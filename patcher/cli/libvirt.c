@@ -45,8 +45,7 @@ static int report_no_domain(const struct options *options, virConnectPtr connect
 	int nr = virConnectListAllDomains(connection, &domains, 0), i;
 
 	for (i = 0; i < nr; i++) {
-		json_object_array_add(known,
-				      json_object_new_string(virDomainGetName(domains[i])));
+		json_object_array_add(known, json_object_new_string(virDomainGetName(domains[i])));
 		if (list && asprintf(&longer, "%s%s%s", list, i ? ", " : "",
 				     virDomainGetName(domains[i])) >= 0) {
 			free(list);
@@ -117,9 +116,11 @@ static int check_domain(const struct options *options, virConnectPtr connection,
 			      "domain \"%s\" is shut off: start it first", name);
 	remote_host(connection, host, sizeof(host));
 	if (*host)
-		return report(options, UNREACHABLE, "remote", NULL,
-			      "domain \"%s\" runs on %s, and so does its control socket: run hvpoke "
-			      "there", name, host);
+		return report(
+			options, UNREACHABLE, "remote", NULL,
+			"domain \"%s\" runs on %s, and so does its control socket: run hvpoke "
+			"there",
+			name, host);
 	return DONE;
 }
 
@@ -173,10 +174,13 @@ int libvirt_report_silent(const struct options *options, const char *name)
 	if (!has)
 		return report(options, UNREACHABLE, "no-device", NULL,
 			      "domain \"%s\" runs without hvpoke's device: \"hvpoke libvirt-setup "
-			      "%s\" adds it", name, name);
-	return report(options, UNREACHABLE, "unreachable", NULL,
-		      "domain \"%s\" has hvpoke's device, but hvpoked does not serve it: is hvpoked "
-		      "running? Its log says more (journalctl -u hvpoked)", name);
+			      "%s\" adds it",
+			      name, name);
+	return report(
+		options, UNREACHABLE, "unreachable", NULL,
+		"domain \"%s\" has hvpoke's device, but hvpoked does not serve it: is hvpoked "
+		"running? Its log says more (journalctl -u hvpoked)",
+		name);
 }
 
 static const char *state_name(virDomainPtr domain)
@@ -210,8 +214,7 @@ static struct json_object *describe(virDomainPtr domain, bool local)
 		vm = json_object_new_object();
 	if (!virDomainGetInfo(domain, &info)) {
 		json_object_object_add(vm, "vcpus", json_object_new_int(info.nrVirtCpu));
-		json_object_object_add(vm, "memory_bytes",
-				       json_object_new_uint64(1024ull * info.maxMem));
+		json_object_object_add(vm, "memory", json_object_new_uint64(1024ull * info.maxMem));
 	}
 	json_object_object_add(vm, "name", json_object_new_string(virDomainGetName(domain)));
 	json_object_object_add(vm, "state", json_object_new_string(state_name(domain)));

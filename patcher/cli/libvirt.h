@@ -45,9 +45,9 @@ int libvirt_list(const struct options *options, struct json_object **vms);
  * malloc(). 0 or a negative errno.
  */
 struct domain_change {
-	char *before, *after;	/* both formatted alike; the caller frees them */
-	char *where;		/* a sentence about where the device goes, or NULL */
-	char *device;		/* the device's own XML, or NULL if it was there */
+	char *before, *after; /* both formatted alike; the caller frees them */
+	char *where;	      /* a sentence about where the device goes, or NULL */
+	char *device;	      /* the device's own XML, or NULL if it was there */
 	bool had_device, had_monitor;
 };
 int domain_add_hvpoke(const char *xml, const char *dir, struct domain_change *change);

@@ -92,9 +92,10 @@ static int change_domain(const struct options *options, virConnectPtr connection
 	virDomainFree(defined);
 	if (virDomainIsActive(domain) == 1)
 		return change_running(options, domain);
-	return done(options, "persistent",
-		    "The persistent definition was changed: start the domain, with hvpoked running, "
-		    "and load hvpoke.ko in the guest.");
+	return done(
+		options, "persistent",
+		"The persistent definition was changed: start the domain, with hvpoked running, "
+		"and load hvpoke.ko in the guest.");
 }
 
 static int setup(const struct options *options, virConnectPtr connection, virDomainPtr domain)
@@ -107,7 +108,8 @@ static int setup(const struct options *options, virConnectPtr connection, virDom
 		return report(options, FAILED, "transient", NULL,
 			      "domain \"%s\" is transient: it has no definition that could be "
 			      "changed; add <shmem> and <qemu:commandline> where it comes from "
-			      "(configs/libvirt-domain.xml shows them)", virDomainGetName(domain));
+			      "(configs/libvirt-domain.xml shows them)",
+			      virDomainGetName(domain));
 	xml = virDomainGetXMLDesc(domain, VIR_DOMAIN_XML_INACTIVE | VIR_DOMAIN_XML_SECURE);
 	if (!xml)
 		return libvirt_report(options, "cannot read the domain's definition");

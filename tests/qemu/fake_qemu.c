@@ -14,8 +14,8 @@
 
 #define WAIT_MS 20000
 
-static const uint8_t nop[HVPOKE_MAX_INSN] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
-static const uint8_t jmp[HVPOKE_MAX_INSN] = { 0xe9, 0x03, 0x00, 0x00, 0x00 };
+static const uint8_t nop[HVPOKE_MAX_INSN] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
+static const uint8_t jmp[HVPOKE_MAX_INSN] = {0xe9, 0x03, 0x00, 0x00, 0x00};
 
 /* ---- ivshmem, the client's side ---- */
 
@@ -23,7 +23,7 @@ static const uint8_t jmp[HVPOKE_MAX_INSN] = { 0xe9, 0x03, 0x00, 0x00, 0x00 };
 static int64_t receive_number(int conn, int *fd)
 {
 	int64_t number = 0;
-	struct iovec iov = { .iov_base = &number, .iov_len = sizeof(number) };
+	struct iovec iov = {.iov_base = &number, .iov_len = sizeof(number)};
 	union {
 		struct cmsghdr align;
 		char space[CMSG_SPACE(sizeof(int))];
@@ -107,8 +107,9 @@ static struct json_object *human(struct fake_qemu *fake, const char *command)
 			 "  00000000fffc0000-00000000ffffffff (prio 0, rom): pc.bios\r\n\r\n",
 			 FAKE_RAM - 1);
 	else if (sscanf(command, "gpa2hva 0x%" SCNx64, &gpa) == 1 && gpa < FAKE_RAM)
-		snprintf(text, sizeof(text), "Host virtual address for 0x%" PRIx64
-			 " (pc.ram) is %p\r\n", gpa, (void *)(fake->ram + gpa));
+		snprintf(text, sizeof(text),
+			 "Host virtual address for 0x%" PRIx64 " (pc.ram) is %p\r\n", gpa,
+			 (void *)(fake->ram + gpa));
 	return json_object_new_string(text);
 }
 
@@ -121,10 +122,10 @@ static bool stop(struct fake_qemu *fake)
 	if (atomic_load(&fake->mood) == FAKE_SILENT)
 		return false;
 	if (atomic_load(&fake->mood) == FAKE_ABANDONS)
-		assert_true(__atomic_compare_exchange_n(
-			&fake_mail(fake)->state, &running,
-			HVPOKE_SHM_WORD(fake->seq, HVPOKE_SHM_ABANDONED), false, __ATOMIC_SEQ_CST,
-			__ATOMIC_SEQ_CST));
+		assert_true(__atomic_compare_exchange_n(&fake_mail(fake)->state, &running,
+							HVPOKE_SHM_WORD(fake->seq,
+									HVPOKE_SHM_ABANDONED),
+							false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
 	if (atomic_exchange(&fake->running, false))
 		say_line(fake->qmp, "{\"event\":\"STOP\",\"timestamp\":{}}\r\n");
 	if (atomic_load(&fake->mood) == FAKE_HANGS_UP) {
@@ -280,7 +281,7 @@ void fake_submit(struct fake_qemu *fake, uint32_t cmd)
 
 uint32_t fake_wait(struct fake_qemu *fake)
 {
-	struct pollfd irq = { .fd = fake->irq, .events = POLLIN };
+	struct pollfd irq = {.fd = fake->irq, .events = POLLIN};
 	uint64_t count;
 
 	while (fake_state(fake) != HVPOKE_SHM_DONE && fake_state(fake) != HVPOKE_SHM_IDLE) {
@@ -316,7 +317,7 @@ void fake_hello(struct fake_qemu *fake)
 
 	memset(hello, 0, sizeof(*hello));
 	range = (void *)lay_out(fake, 1, (uint64_t *)&hello->ranges_gpa);
-	*range = (struct hvpoke_range){ .gpa = FAKE_TEXT, .gva = FAKE_TEXT, .len = FAKE_SIZE };
+	*range = (struct hvpoke_range){.gpa = FAKE_TEXT, .gva = FAKE_TEXT, .len = FAKE_SIZE};
 	hello->nr_ranges = 1;
 	strcpy(hello->kernel, "6.1-fake");
 	strcpy(hello->agent, "1");
@@ -344,7 +345,7 @@ void fake_batch(struct fake_qemu *fake)
 	entry = (void *)lay_out(fake, FAKE_SITES, (uint64_t *)&batch->entries_gpa);
 	batch->nr_entries = FAKE_SITES;
 	for (uint32_t i = 0; i < FAKE_SITES; i++) {
-		entry[i] = (struct hvpoke_entry){ .gpa = site(i), .len = 5 };
+		entry[i] = (struct hvpoke_entry){.gpa = site(i), .len = 5};
 		if ((site(i) & HVPOKE_PAGE_MASK) + 5 > HVPOKE_PAGE_SIZE)
 			entry[i].gpa2 = (site(i) | HVPOKE_PAGE_MASK) + 1;
 		memcpy(entry[i].old_insn, nop, 5);

@@ -20,11 +20,11 @@
 #define FAKE_SITES 1024
 
 enum fake_mood {
-	FAKE_WELL,	 /* answers as QEMU does */
-	FAKE_SILENT,	 /* does not answer "stop" */
-	FAKE_HANGS_UP,	 /* closes the monitor instead of answering "stop", stopped */
-	FAKE_BABBLES,	 /* answers "stop" with something else */
-	FAKE_ABANDONS,	 /* the agent takes its batch back just before the guest stands still */
+	FAKE_WELL,     /* answers as QEMU does */
+	FAKE_SILENT,   /* does not answer "stop" */
+	FAKE_HANGS_UP, /* closes the monitor instead of answering "stop", stopped */
+	FAKE_BABBLES,  /* answers "stop" with something else */
+	FAKE_ABANDONS, /* the agent takes its batch back just before the guest stands still */
 };
 
 struct fake_qemu {

@@ -48,7 +48,7 @@ void host_init(struct host *host)
 
 static bool listens(const struct host *host, const char *name)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), err;
 
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s/%s", host->dir, name);
@@ -127,7 +127,7 @@ void host_free(struct host *host)
 
 int host_connect(const struct host *host, const char *name)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);

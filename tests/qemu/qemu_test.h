@@ -20,10 +20,10 @@
  * the test when something does not happen in time.
  */
 struct host {
-	char dir[64];		/* hvpoked's sockets: DIR/ivshmem, DIR/qmp */
-	char control_dir[80];	/* the VMs' control sockets */
+	char dir[64];	      /* hvpoked's sockets: DIR/ivshmem, DIR/qmp */
+	char control_dir[80]; /* the VMs' control sockets */
 	char log[80];
-	pid_t pid;		/* 0: not running */
+	pid_t pid; /* 0: not running */
 };
 
 void host_init(struct host *host);
@@ -43,12 +43,12 @@ struct json_object *host_call(const struct host *host, const char *vm, const cha
 uint64_t member(struct json_object *object, const char *key);
 
 /* Try @ready every few ms. Fails the test after @ms. */
-#define WAIT_FOR(ready, ms)                                  \
-	do {                                                 \
-		int64_t until_ = deadline_in(ms);            \
-		while (!(ready) && deadline_left(until_))    \
-			usleep(5000);                        \
-		assert_true(ready);                          \
+#define WAIT_FOR(ready, ms)                               \
+	do {                                              \
+		int64_t until_ = deadline_in(ms);         \
+		while (!(ready) && deadline_left(until_)) \
+			usleep(5000);                     \
+		assert_true(ready);                       \
 	} while (0)
 
 /* A program of the build that this test belongs to: "hvpoked", "tests/qemu/guest.elf". */

@@ -11,8 +11,8 @@
 struct real_qemu {
 	const struct host *host;
 	pid_t pid;
-	struct qmp qmp;		/* a monitor of the test's own: the operator's */
-	char console[96];	/* what the guest printed */
+	struct qmp qmp;	  /* a monitor of the test's own: the operator's */
+	char console[96]; /* what the guest printed */
 };
 
 /* @more: further arguments, NULL at the end, or NULL. Waits until the agent has registered. */
@@ -30,12 +30,12 @@ uint64_t real_qemu_toggle(struct real_qemu *vm, const char *query, struct json_o
 uint64_t real_qemu_sites(struct real_qemu *vm);
 
 /* First in each test. */
-#define NEED_QEMU()                                                                     \
-	do {                                                                            \
-		if (access("/usr/bin/qemu-system-x86_64", X_OK)) {                      \
+#define NEED_QEMU()                                                                      \
+	do {                                                                             \
+		if (access("/usr/bin/qemu-system-x86_64", X_OK)) {                       \
 			print_message("skipped: no /usr/bin/qemu-system-x86_64 here\n"); \
-			skip();                                                         \
-		}                                                                       \
+			skip();                                                          \
+		}                                                                        \
 	} while (0)
 
 #endif /* TESTS_QEMU_REAL_QEMU_H */

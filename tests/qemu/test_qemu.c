@@ -32,8 +32,9 @@ static int setup(void **state)
 static int setup_shared(void **state)
 {
 	static const char *const shared[] = {
-		"-object", "memory-backend-memfd,id=ram,size=64M,share=on",
-		"-machine", "memory-backend=ram", NULL,
+		"-object",  "memory-backend-memfd,id=ram,size=64M,share=on",
+		"-machine", "memory-backend=ram",
+		NULL,
 	};
 
 	(void)state;
@@ -134,8 +135,8 @@ static void abandoned_batches(void **state)
 static uint64_t find_sites(const struct ram *ram, uint8_t *page)
 {
 	const struct ram_block *block = ram_find(ram, 0x100000, 0x100000);
-	static const uint8_t nop[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00, 0x31, 0xc0, 0xc3 };
-	struct iovec local = { .iov_base = page, .iov_len = 4096 }, remote = { .iov_len = 4096 };
+	static const uint8_t nop[] = {0x0f, 0x1f, 0x44, 0x00, 0x00, 0x31, 0xc0, 0xc3};
+	struct iovec local = {.iov_base = page, .iov_len = 4096}, remote = {.iov_len = 4096};
 
 	assert_non_null(block);
 	for (uint64_t gpa = 0x100000; gpa < 0x200000; gpa += 4096) {
@@ -154,9 +155,9 @@ static uint64_t find_sites(const struct ram *ram, uint8_t *page)
  */
 static void a_write_from_outside_is_not_seen(void **state)
 {
-	static const uint8_t nop[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
-	static const uint8_t jmp[] = { 0xe9, 0x03, 0x00, 0x00, 0x00 };
-	struct iovec local = { .iov_len = sizeof(jmp) }, remote = { .iov_len = sizeof(jmp) };
+	static const uint8_t nop[] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
+	static const uint8_t jmp[] = {0xe9, 0x03, 0x00, 0x00, 0x00};
+	struct iovec local = {.iov_len = sizeof(jmp)}, remote = {.iov_len = sizeof(jmp)};
 	struct message message;
 	struct ram ram = {};
 	uint8_t page[4096], there[5];
@@ -193,7 +194,8 @@ static void operators_pause_stays(void **state)
 			    "paused");
 	json_object_put(info);
 	host_call(&host, "tiny", "toggle", json_tokener_parse("{\"query\":\"+p\"}"), &error);
-	assert_string_equal(json_object_get_string(json_object_object_get(error, "code")), "paused");
+	assert_string_equal(json_object_get_string(json_object_object_get(error, "code")),
+			    "paused");
 	json_object_put(error);
 	assert_false(real_qemu_running(&vm));
 	real_qemu_command(&vm, "cont");

@@ -154,7 +154,9 @@ static void settle(void)
 	case HVPOKE_SHM_RUNNING:
 	case HVPOKE_SHM_APPLIED: exchange(HVPOKE_SHM_STATE(word), HVPOKE_SHM_ABANDONED); return;
 	case HVPOKE_SHM_ABANDONED: return;
-	default: __sync_bool_compare_and_swap(&mail()->state, word, HVPOKE_SHM_WORD(seq, 0)); return;
+	default:
+		__sync_bool_compare_and_swap(&mail()->state, word, HVPOKE_SHM_WORD(seq, 0));
+		return;
 	}
 }
 
@@ -206,8 +208,8 @@ static __u64 lay_out(__u32 nr, volatile __u8 **records)
 		if (i % HVPOKE_LIST_PAGES == 0)
 			list[i / HVPOKE_LIST_PAGES].next_gpa =
 				i / HVPOKE_LIST_PAGES + 1 < lists
-					? HVPOKE_SHM_ARENA + (i / HVPOKE_LIST_PAGES + 1ull) *
-								     HVPOKE_PAGE_SIZE
+					? HVPOKE_SHM_ARENA +
+						  (i / HVPOKE_LIST_PAGES + 1ull) * HVPOKE_PAGE_SIZE
 					: 0;
 		list[i / HVPOKE_LIST_PAGES].page_gpa[i % HVPOKE_LIST_PAGES] =
 			data + (__u64)i * HVPOKE_PAGE_SIZE;
@@ -245,12 +247,12 @@ static __u32 run_sites(void)
 	__u32 sum = 0;
 
 	for (__u32 i = 0; i < SITES; i++)
-		sum += ((__u32 (*)(void))(sites + i * 16))();
+		sum += ((__u32(*)(void))(sites + i * 16))();
 	return sum;
 }
 
-static const __u8 nop[HVPOKE_MAX_INSN] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
-static const __u8 jmp[HVPOKE_MAX_INSN] = { 0xe9, 0x03, 0x00, 0x00, 0x00 };
+static const __u8 nop[HVPOKE_MAX_INSN] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
+static const __u8 jmp[HVPOKE_MAX_INSN] = {0xe9, 0x03, 0x00, 0x00, 0x00};
 
 static __u32 batch(int on, const volatile char *what, struct hvpoke_complete *answer)
 {
@@ -262,7 +264,7 @@ static __u32 batch(int on, const volatile char *what, struct hvpoke_complete *an
 	to->nr_entries = nr;
 	to->flags = 0;
 	for (__u32 i = 0; i < nr; i++) {
-		struct hvpoke_entry entry = { .gpa = (__u32)sites + i * 16, .len = 5 };
+		struct hvpoke_entry entry = {.gpa = (__u32)sites + i * 16, .len = 5};
 
 		if ((entry.gpa & HVPOKE_PAGE_MASK) + 5 > HVPOKE_PAGE_SIZE)
 			entry.gpa2 = (entry.gpa | HVPOKE_PAGE_MASK) + 1;
@@ -285,7 +287,7 @@ static __u32 batch(int on, const volatile char *what, struct hvpoke_complete *an
 /* True if there was one. */
 static int serve(void)
 {
-	struct hvpoke_complete answer = { .bad_query = HVPOKE_NO_INDEX };
+	struct hvpoke_complete answer = {.bad_query = HVPOKE_NO_INDEX};
 	volatile struct hvpoke_fetch *fetch = &command()->fetch;
 	volatile struct hvpoke_query *query = (void *)fetch->data;
 	char what[16] = "";
