@@ -35,21 +35,37 @@ static void end_vm(struct server *server, struct vm *vm)
 	vm_free(vm);
 }
 
-/* A thread has said that it ends. */
+/* The next thread that has said that it ends; NULL if none has. It has, once for each VM. */
+static struct vm *next_finished(struct server *server)
+{
+	struct vm *vm;
+
+	return read(server->finished[0], &vm, sizeof(vm)) == sizeof(vm) ? vm : NULL;
+}
+
 static void on_finished(void *ctx, uint32_t events)
 {
 	struct server *server = ctx;
-	struct vm *vm, *known;
+	struct vm *vm = next_finished(server);
 
 	(void)events;
-	if (read(server->finished[0], &vm, sizeof(vm)) != sizeof(vm))
-		return;
-	/* It may have been ended by replace_vm() before this was read. */
-	LIST_FOREACH(known, &server->vms, link)
-	if (known == vm)
-		break;
-	if (known)
-		end_vm(server, known);
+	if (vm)
+		end_vm(server, vm);
+}
+
+/* Wait until the thread of @vm has ended, which it has been told to. */
+static void wait_for_end(struct server *server, struct vm *vm)
+{
+	struct pollfd poll_fd = { .fd = server->finished[0], .events = POLLIN };
+	struct vm *finished = NULL;
+
+	/* Every pointer must be taken out of the pipe before its memory is anybody else's. */
+	while (finished != vm) {
+		poll(&poll_fd, 1, -1);
+		finished = next_finished(server);
+		if (finished)
+			end_vm(server, finished);
+	}
 }
 
 static void add_vm(struct server *server, struct vm *vm)
@@ -115,7 +131,7 @@ static bool replace_vm(struct server *server, struct vm *vm)
 	if (vm->conn < 0 ? process_has_memfd(vm->pid, vm->shm.ino) : poll(&poll_fd, 1, 0) <= 0)
 		return false;
 	vm_tell(vm, VM_GONE, -1);
-	end_vm(server, vm);
+	wait_for_end(server, vm);
 	return true;
 }
 
@@ -304,7 +320,7 @@ void server_close(struct server *server)
 	LIST_FOREACH(vm, &server->vms, link)
 	vm_tell(vm, VM_END, -1);
 	while ((vm = LIST_FIRST(&server->vms)))
-		end_vm(server, vm);
+		wait_for_end(server, vm);
 	while ((waiting = LIST_FIRST(&server->waiting))) {
 		fd = waiting->watch.fd;
 		drop_waiting(server, waiting);

@@ -116,7 +116,7 @@ static struct json_object *human(struct fake_qemu *fake, const char *command)
 /* What a stop does, and what goes wrong with it. True if it is to be answered. */
 static bool stop(struct fake_qemu *fake)
 {
-	uint64_t running = HVPOKE_SHM_WORD(fake->seq, HVPOKE_SHM_RUNNING);
+	uint64_t running = HVPOKE_SHM_WORD(atomic_load(&fake->seq), HVPOKE_SHM_RUNNING);
 
 	atomic_fetch_add(&fake->stops, 1);
 	if (atomic_load(&fake->mood) == FAKE_SILENT)
@@ -273,8 +273,8 @@ void fake_submit(struct fake_qemu *fake, uint32_t cmd)
 	page->cmd = cmd;
 	page->status = 0xffffffff;
 	page->reserved = 0;
-	fake->seq++;
-	__atomic_store_n(&fake_mail(fake)->state, HVPOKE_SHM_WORD(fake->seq, HVPOKE_SHM_SUBMITTED),
+	atomic_fetch_add(&fake->seq, 1);
+	__atomic_store_n(&fake_mail(fake)->state, HVPOKE_SHM_WORD(atomic_load(&fake->seq), HVPOKE_SHM_SUBMITTED),
 			 __ATOMIC_SEQ_CST);
 	assert_int_equal(write(fake->doorbell, &one, sizeof(one)), sizeof(one));
 }

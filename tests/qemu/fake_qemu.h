@@ -34,7 +34,7 @@ struct fake_qemu {
 	int64_t id;
 	uint8_t *shm;
 	size_t shm_size;
-	uint64_t seq;
+	atomic_ulong seq; /* the monitor's thread looks too */
 	/* memory */
 	int ram_fd; /* -1: private */
 	uint8_t *ram;
