@@ -274,7 +274,8 @@ void fake_submit(struct fake_qemu *fake, uint32_t cmd)
 	page->status = 0xffffffff;
 	page->reserved = 0;
 	atomic_fetch_add(&fake->seq, 1);
-	__atomic_store_n(&fake_mail(fake)->state, HVPOKE_SHM_WORD(atomic_load(&fake->seq), HVPOKE_SHM_SUBMITTED),
+	__atomic_store_n(&fake_mail(fake)->state,
+			 HVPOKE_SHM_WORD(atomic_load(&fake->seq), HVPOKE_SHM_SUBMITTED),
 			 __ATOMIC_SEQ_CST);
 	assert_int_equal(write(fake->doorbell, &one, sizeof(one)), sizeof(one));
 }
@@ -365,4 +366,11 @@ uint32_t fake_new_sites(struct fake_qemu *fake)
 			assert_memory_equal(fake->ram + site(i), nop, 5);
 	}
 	return nr;
+}
+
+void fake_qemu_serve(struct fake_qemu *fake, const struct host *host, bool shared)
+{
+	fake_qemu_open(fake, host, shared);
+	fake_qemu_monitor(fake);
+	fake_hello(fake);
 }

@@ -53,6 +53,8 @@ void fake_qemu_close(struct fake_qemu *fake);
 /* Connect a monitor, and wait until hvpoked serves the guest. */
 void fake_qemu_monitor(struct fake_qemu *fake);
 void fake_qemu_hang_up(struct fake_qemu *fake);
+/* All of that, and a HELLO. */
+void fake_qemu_serve(struct fake_qemu *fake, const struct host *host, bool shared);
 
 struct hvpoke_shm_host *fake_host(struct fake_qemu *fake);
 struct hvpoke_shm_mail *fake_mail(struct fake_qemu *fake);
