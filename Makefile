@@ -91,7 +91,8 @@ $(bench_bins): $(B)/%: $(B)/%.o $(B)/libguest.a $(B)/libhvvmm.a $(B)/libhvpoke.a
 	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
 
 # Guest code stands in the tests' own files and is copied into guest memory: it
-# must not call into the host program (stack protector, sanitizers, SSE).
+# must not call into the host program (stack protector, sanitizers, SSE), and its
+# exceptions push their frames where a red zone would be.
 $(B)/tests/kvm/%.o $(B)/tests/bench/%.o: override CFLAGS += -fno-stack-protector -fcf-protection=none \
 	-mno-red-zone
 

@@ -33,7 +33,7 @@ struct vcpu {
  * caller's again afterwards. 0 or a negative errno. vm_create() does this for
  * all of them.
  */
-int vcpu_create(struct vcpu **vcpu, struct vm *vm, unsigned int id, struct kvm_cpuid2 *cpuid);
+int vcpu_create(struct vcpu **result, struct vm *vm, unsigned int id, struct kvm_cpuid2 *cpuid);
 void vcpu_destroy(struct vcpu *vcpu);
 
 /* Start the thread. 0 or a negative errno. */

@@ -101,8 +101,8 @@ static int create_vcpus(struct vm *vm, unsigned int nr_vcpus)
 			most);
 		return -EINVAL;
 	}
-	vm->vcpus = calloc(nr_vcpus, sizeof(*vm->vcpus));
-	vm->pause_cpus = calloc(nr_vcpus, sizeof(*vm->pause_cpus));
+	vm->vcpus = calloc(nr_vcpus, sizeof(struct vcpu *));
+	vm->pause_cpus = calloc(nr_vcpus, sizeof(struct pause_cpu *));
 	if (!vm->vcpus || !vm->pause_cpus)
 		return failed(-ENOMEM, "cannot make the vCPUs");
 	cpuid = cpuid_supported(vm->kvm_fd);

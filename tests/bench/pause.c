@@ -162,7 +162,8 @@ static double percentile(size_t offset, uint32_t n, unsigned int percent)
 		memcpy(&value[i], (const char *)&bench.sample[WARM_UP + i] + offset,
 		       sizeof(value[i]));
 	qsort(value, n, sizeof(value[0]), by_value);
-	return (double)value[(uint64_t)(n - 1) * percent / 100] / 1000;
+	n = (n - 1) * percent / 100;
+	return (double)value[n] / 1000;
 }
 
 static void measure(uint32_t vcpus, uint32_t sites, uint32_t n)

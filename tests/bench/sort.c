@@ -117,36 +117,34 @@ static int by_time(const void *a, const void *b)
 
 int main(void)
 {
-	item_t *unsorted = malloc(ENTRIES * sizeof(item_t));
-	item_t *items = malloc(ENTRIES * sizeof(item_t));
-	void *scratch = malloc(hvpoke_sort_scratch(ENTRIES));
+	static item_t unsorted[ENTRIES], items[ENTRIES];
 	double radix[ROUNDS], heap[ROUNDS], start;
+	void *scratch = malloc(hvpoke_sort_scratch(ENTRIES));
 	const item_t *sorted;
+	bool ok = scratch;
 
-	if (!unsorted || !items || !scratch)
-		return 1;
 	fill(unsorted);
-	for (unsigned int i = 0; i < ROUNDS; i++) {
-		memcpy(items, unsorted, ENTRIES * sizeof(item_t));
+	for (unsigned int i = 0; i < ROUNDS && ok; i++) {
+		memcpy(items, unsorted, sizeof(items));
 		start = now_us();
 		sorted = hvpoke_sort(items, ENTRIES, scratch);
 		radix[i] = now_us() - start;
-		if (!is_sorted(sorted))
-			return 1;
+		ok = is_sorted(sorted);
 
-		memcpy(items, unsorted, ENTRIES * sizeof(item_t));
+		memcpy(items, unsorted, sizeof(items));
 		start = now_us();
 		heap_sort(items, ENTRIES, by_key);
 		heap[i] = now_us() - start;
-		if (!is_sorted(items))
-			return 1;
+		ok = ok && is_sorted(items);
+	}
+	free(scratch);
+	if (!ok) {
+		fprintf(stderr, "sort: no memory, or the result is not sorted\n");
+		return 1;
 	}
 	qsort(radix, ROUNDS, sizeof(radix[0]), by_time);
 	qsort(heap, ROUNDS, sizeof(heap[0]), by_time);
 	printf("{\"entries\": %u, \"radix_us\": %.1f, \"heap_us\": %.1f, \"ratio\": %.2f}\n",
 	       ENTRIES, radix[ROUNDS / 2], heap[ROUNDS / 2], heap[ROUNDS / 2] / radix[ROUNDS / 2]);
-	free(unsorted);
-	free(items);
-	free(scratch);
 	return 0;
 }

@@ -154,17 +154,18 @@ static int by_cpu(const void *a, const void *b)
 /* The program beside this one, unless @argument names another. */
 static bool find_program(char *path, size_t size, const char *argument)
 {
+	static const char beside[] = "/../../hvpoke-vmm";
 	ssize_t len;
 	char *slash;
 
 	if (argument)
 		return snprintf(path, size, "%s", argument) < (int)size;
-	len = readlink("/proc/self/exe", path, size - 32);
+	len = readlink("/proc/self/exe", path, size - sizeof(beside));
 	if (len < 0)
 		return false;
 	path[len] = '\0';
 	slash = strrchr(path, '/');
-	strcpy(slash, "/../../hvpoke-vmm");
+	memcpy(slash, beside, sizeof(beside));
 	return true;
 }
 

@@ -16,15 +16,16 @@
 #define PVCLOCK_GUEST_STOPPED	 (1u << 1)
 
 struct shared {
-	uint32_t pfn;	 /* of an empty batch */
-	uint32_t pauses; /* that vCPU 0 is to make */
+	/* The guest's clock writes here: on a line of its own. */
+	_Alignas(64) volatile uint8_t pvclock[32];
+	atomic_uint stopped_seen; /* pauses that the clock told of */
+	uint32_t pfn;		  /* of an empty batch */
+	uint32_t pauses;	  /* that vCPU 0 is to make */
 	uint32_t nr_vcpus;
 	uint32_t wrong_value; /* what a sitting vCPU read, if not what it should */
 	atomic_uint arrived;
 	atomic_uint turns[VMM_MAX_VCPUS];
 	uint32_t apic_id[VMM_MAX_VCPUS];
-	atomic_uint stopped_seen; /* pauses that the guest's clock told of */
-	_Alignas(64) volatile uint8_t pvclock[32];
 };
 
 /* What became of the pauses that vCPU 0 made. */
@@ -174,6 +175,7 @@ static int by_value(const void *a, const void *b)
 static uint64_t run(struct guest *guest, const char *what, unsigned int seconds)
 {
 	const struct shared *shared = guest->shared;
+	uint64_t median, percent99, longest;
 
 	guest_start(guest);
 	guest_finish(guest, seconds);
@@ -182,12 +184,13 @@ static uint64_t run(struct guest *guest, const char *what, unsigned int seconds)
 	assert_true(sample.nr >= sample.pauses / 2 - 1);
 	assert_int_equal(shared->wrong_value, 0);
 	qsort(sample.ns, sample.nr, sizeof(sample.ns[0]), by_value);
+	median = sample.ns[sample.nr / 2];
+	percent99 = sample.ns[sample.nr * 99 / 100];
+	longest = sample.ns[sample.nr - 1];
 	print_message("# %u pauses, %u vCPUs, %s: median %.1f us, 99%% %.1f us, longest %.1f us\n",
-		      sample.pauses, guest->vm.nr_vcpus, what,
-		      (double)sample.ns[sample.nr / 2] / 1000,
-		      (double)sample.ns[sample.nr * 99 / 100] / 1000,
-		      (double)sample.ns[sample.nr - 1] / 1000);
-	return sample.ns[sample.nr / 2];
+		      sample.pauses, guest->vm.nr_vcpus, what, (double)median / 1000,
+		      (double)percent99 / 1000, (double)longest / 1000);
+	return median;
 }
 
 static uint64_t pause_against(guest_fn fn, unsigned int nr_vcpus, uint32_t pauses, const char *what)

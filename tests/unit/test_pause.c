@@ -45,7 +45,7 @@ static void jitter(void);
 #define atomic_fetch_and(word, value) \
 	(jitter(), atomic_fetch_and_explicit(word, value, memory_order_seq_cst))
 
-#include "../../vmm/pause.c"
+#include "../../vmm/pause.c" /* NOLINT(bugprone-suspicious-include): see above */
 
 /* One time in 16 up to 60 us (and what the kernel adds), one in 16 the core to somebody else. */
 static void jitter(void)
