@@ -8,7 +8,7 @@ set -euo pipefail
 build="gcc make pkg-config libc6-dev libjson-c-dev libvirt-dev libxml2-dev"
 kernel="linux-source-6.1 bc flex bison libelf-dev libssl-dev xz-utils cpio kmod python3"
 demo="$build $kernel jq busybox-static"
-check="$demo libcmocka-dev"
+check="$demo libcmocka-dev qemu-system-x86 libvirt-daemon-system libvirt-clients"
 lint="$check clang-format clang-tidy sparse perl"
 
 group=${1:-}

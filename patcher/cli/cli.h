@@ -35,6 +35,7 @@ struct options {
 	bool native;
 	bool help;
 	bool yes;
+	const char *socket_dir; /* hvpoked's, or NULL */
 	const char *connect; /* libvirt's URI, or NULL: VMs are found by their sockets */
 	unsigned int timeout_ms; /* 0: the command's own */
 	int nr_args;
@@ -43,7 +44,7 @@ struct options {
 
 #define TAKES_NATIVE  (1u << 0)
 #define TAKES_TIMEOUT (1u << 1)
-#define TAKES_YES     (1u << 2)
+#define TAKES_SETUP   (1u << 2)
 
 struct command {
 	const char *name;

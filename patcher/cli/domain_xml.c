@@ -25,6 +25,7 @@
 #include "libvirt.h"
 
 #define QEMU_NAMESPACE "http://libvirt.org/schemas/domain/qemu/1.0"
+#define DEVICE_NAME    "hvpoke"
 #define MAX_BUS	       256
 
 static bool is_element(const xmlNode *node, const char *name)
@@ -191,7 +192,7 @@ static int add_device(xmlDoc *doc, xmlNode *root, const char *dir, struct domain
 	}
 	snprintf(path, sizeof(path), "%s/ivshmem", dir);
 	shmem = add(child(root, "devices"), "shmem");
-	set(shmem, "name", "hvpoke");
+	set(shmem, "name", DEVICE_NAME);
 	set(add(shmem, "model"), "type", "ivshmem-doorbell");
 	set(add(shmem, "server"), "path", path);
 	node = add(shmem, "msi");
@@ -246,12 +247,14 @@ static xmlDoc *parse(const char *xml)
 				     XML_PARSE_NOWARNING);
 }
 
-bool domain_has_hvpoke(const char *xml, const char *dir)
+bool domain_has_hvpoke(const char *xml)
 {
 	xmlDoc *doc = parse(xml);
-	bool has = doc && has_device(xmlDocGetRootElement(doc), dir) &&
-		   has_monitor(xmlDocGetRootElement(doc), dir);
+	xmlNode *node = doc ? child(xmlDocGetRootElement(doc), "devices") : NULL;
+	bool has = false;
 
+	for (node = node ? node->children : NULL; node; node = node->next)
+		has |= is_element(node, "shmem") && has_value(node, "name", DEVICE_NAME);
 	if (doc)
 		xmlFreeDoc(doc);
 	return has;

@@ -164,7 +164,7 @@ int libvirt_report_silent(const struct options *options, const char *name)
 	err = libvirt_domain(options, connection, name, &domain);
 	if (!err) {
 		xml = virDomainGetXMLDesc(domain, 0);
-		has = xml && domain_has_hvpoke(xml, HVPOKED_DIR);
+		has = xml && domain_has_hvpoke(xml);
 		free(xml);
 		virDomainFree(domain);
 	}

@@ -51,7 +51,7 @@ struct domain_change {
 	bool had_device, had_monitor;
 };
 int domain_add_hvpoke(const char *xml, const char *dir, struct domain_change *change);
-bool domain_has_hvpoke(const char *xml, const char *dir);
+bool domain_has_hvpoke(const char *xml);
 void domain_change_free(struct domain_change *change);
 
 /* setup_diff.c: the lines that differ, with a few around them. */

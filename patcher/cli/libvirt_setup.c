@@ -8,6 +8,11 @@
 
 #include "libvirt.h"
 
+static const char *socket_dir(const struct options *options)
+{
+	return options->socket_dir ? options->socket_dir : HVPOKED_DIR;
+}
+
 static bool agreed(const struct options *options)
 {
 	char answer[16] = "";
@@ -48,7 +53,7 @@ static int change_running(const struct options *options, virDomainPtr domain)
 {
 	struct domain_change change;
 	char *xml = virDomainGetXMLDesc(domain, 0);
-	int err = xml ? domain_add_hvpoke(xml, HVPOKED_DIR, &change) : -EIO;
+	int err = xml ? domain_add_hvpoke(xml, socket_dir(options), &change) : -EIO;
 
 	free(xml);
 	if (err)
@@ -113,7 +118,7 @@ static int setup(const struct options *options, virConnectPtr connection, virDom
 	xml = virDomainGetXMLDesc(domain, VIR_DOMAIN_XML_INACTIVE | VIR_DOMAIN_XML_SECURE);
 	if (!xml)
 		return libvirt_report(options, "cannot read the domain's definition");
-	err = domain_add_hvpoke(xml, HVPOKED_DIR, &change);
+	err = domain_add_hvpoke(xml, socket_dir(options), &change);
 	free(xml);
 	if (err)
 		return report(options, FAILED, "internal", NULL,

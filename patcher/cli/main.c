@@ -19,8 +19,8 @@ const struct command commands[] = {
 	{"pause", "[--json] VM", "stop a VM's vCPUs", 0, 1, cmd_pause},
 	{"resume", "[--json] VM", "let them run again", 0, 1, cmd_resume},
 	{"quit", "[--json] VM", "end a VM", 0, 1, cmd_quit},
-	{"libvirt-setup", "[--connect URI] [--yes] [--json] DOMAIN",
-	 "add hvpoke's device to a libvirt domain", TAKES_YES, 1, cmd_libvirt_setup},
+	{"libvirt-setup", "[--connect URI] [--socket-dir DIR] [--yes] [--json] DOMAIN",
+	 "add hvpoke's device to a libvirt domain", TAKES_SETUP, 1, cmd_libvirt_setup},
 	{"help", "[COMMAND]", "say this, or how to use a command", 0, -1, cmd_help},
 	{0},
 };

@@ -46,8 +46,14 @@ static int take_option(struct options *options, const char *option, const char *
 		options->json = true;
 	} else if (!strcmp(option, "--help")) {
 		options->help = true;
-	} else if (!strcmp(option, "--yes") && takes & TAKES_YES) {
+	} else if (!strcmp(option, "--yes") && takes & TAKES_SETUP) {
 		options->yes = true;
+	} else if (!strcmp(option, "--socket-dir") && takes & TAKES_SETUP) {
+		if (!next || *next != '/')
+			return wrong(options, "--socket-dir needs hvpoked's directory, a whole path",
+				     "");
+		*used = true;
+		options->socket_dir = next;
 	} else if (!strcmp(option, "--connect")) {
 		if (!next)
 			return wrong(options, "--connect needs libvirt's URI, as qemu:///system",
