@@ -62,7 +62,7 @@ static int find_text(void)
 	if (hvp_symbols.stext && hvp_symbols.stext < hvp_symbols.etext)
 		return 0;
 	pr_err("this kernel does not tell where its text begins and ends (_stext, _etext)\n");
-	return -ENOENT;
+	return -EOPNOTSUPP;
 }
 
 /*
@@ -92,7 +92,7 @@ static int find_needed(void)
 		pr_err("this kernel does not show text_mutex; without it text cannot be patched side by side with the kernel\n");
 	if (!hvp_symbols.exec_queries || !hvp_symbols.transform_queue ||
 	    !hvp_symbols.transform_apply || !hvp_symbols.module_address || !hvp_symbols.text_mutex)
-		return -ENOENT;
+		return -EOPNOTSUPP;
 	return 0;
 }
 
