@@ -137,6 +137,10 @@ install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 755 $(programs) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/lib/systemd/system
+	install -m 644 docs/man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8
+	sed 's,/usr/local/bin,$(PREFIX)/bin,' configs/hvpoked.service \
+		>$(DESTDIR)$(PREFIX)/lib/systemd/system/hvpoked.service
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	install -m 644 configs/completion/hvpoke.bash \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/hvpoke
