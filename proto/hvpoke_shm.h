@@ -26,7 +26,7 @@
  * HVPOKE_SHM_CMD. Each field of it that is called a GPA of a list (ranges_gpa,
  * entries_gpa, and the addresses inside of struct hvpoke_page_list) is an offset
  * from the start of BAR2 here, page aligned, not 0. Lists and records go into
- * [HVPOKE_SHM_ARENA, size), where the agent lays them out as it likes; HVPOKE_SHM_MAX()
+ * [HVPOKE_SHM_ARENA, size), where the agent lays them out as it likes; hvpoke_shm_max()
  * says how many records fit. What does not fit is not sent (HVPOKE_TOO_LARGE).
  * The addresses of sites and of text ranges (hvpoke_entry.gpa and gpa2,
  * hvpoke_range.gpa) are guest physical addresses as ever.
@@ -104,41 +104,41 @@
 #include "hvpoke_abi.h"
 
 /* Changes with every incompatible change of this file. */
-#define HVPOKE_SHM_VERSION	1
+#define HVPOKE_SHM_VERSION 1
 
 #define HVPOKE_SHM_PCI_VENDOR	0x1af4
 #define HVPOKE_SHM_PCI_DEVICE	0x1110
-#define HVPOKE_SHM_DOORBELL_REG	12	/* in BAR0: peer << 16 | vector, write only */
-#define HVPOKE_SHM_VECTOR	0	/* the only one, each way */
+#define HVPOKE_SHM_DOORBELL_REG 12 /* in BAR0: peer << 16 | vector, write only */
+#define HVPOKE_SHM_VECTOR	0  /* the only one, each way */
 
 /* 16 bytes, the last two of them NUL. */
-#define HVPOKE_SHM_MAGIC	"hvpoke-ivshmem"
-#define HVPOKE_SHM_MAGIC_LEN	16
+#define HVPOKE_SHM_MAGIC     "hvpoke-ivshmem"
+#define HVPOKE_SHM_MAGIC_LEN 16
 
 /* Offsets in BAR2. */
-#define HVPOKE_SHM_HOST		0x0000u	/* struct hvpoke_shm_host; the guest only reads it */
-#define HVPOKE_SHM_MAIL		0x1000u	/* struct hvpoke_shm_mail */
-#define HVPOKE_SHM_CMD		0x2000u	/* struct hvpoke_cmd */
-#define HVPOKE_SHM_ARENA	0x3000u	/* lists and records, up to the end */
+#define HVPOKE_SHM_HOST	 0x0000u /* struct hvpoke_shm_host; the guest only reads it */
+#define HVPOKE_SHM_MAIL	 0x1000u /* struct hvpoke_shm_mail */
+#define HVPOKE_SHM_CMD	 0x2000u /* struct hvpoke_cmd */
+#define HVPOKE_SHM_ARENA 0x3000u /* lists and records, up to the end */
 
 /* A power of two, as every BAR; what hvpoked serves unless told otherwise. */
-#define HVPOKE_SHM_MIN_SIZE	(1u << 20)
-#define HVPOKE_SHM_SIZE		(1u << 22)
-#define HVPOKE_SHM_MAX_SIZE	(1u << 26)
+#define HVPOKE_SHM_MIN_SIZE 0x100000u
+#define HVPOKE_SHM_SIZE	    0x400000u
+#define HVPOKE_SHM_MAX_SIZE 0x4000000u
 
 /* How long the agent waits in SUBMITTED and in RUNNING, milliseconds. */
-#define HVPOKE_SHM_TAKE_MS	500u
-#define HVPOKE_SHM_RUN_MS	1000u
+#define HVPOKE_SHM_TAKE_MS 500u
+#define HVPOKE_SHM_RUN_MS  1000u
 
 struct hvpoke_shm_host {
-	char magic[HVPOKE_SHM_MAGIC_LEN];	/* OUT */
-	__u32 version;		/* OUT HVPOKE_SHM_VERSION */
-	__u32 abi_version;	/* OUT HVPOKE_ABI_VERSION */
-	__u64 size;		/* OUT bytes of BAR2 in use */
-	__u32 doorbell;		/* OUT what to write to the doorbell register */
-	__u32 reserved;		/* OUT 0 */
-	__u64 session;		/* OUT 0: nobody there */
-	__u64 requests;		/* OUT changes whenever a host request is queued */
+	char magic[HVPOKE_SHM_MAGIC_LEN]; /* OUT */
+	__u32 version;			  /* OUT HVPOKE_SHM_VERSION */
+	__u32 abi_version;		  /* OUT HVPOKE_ABI_VERSION */
+	__u64 size;			  /* OUT bytes of BAR2 in use */
+	__u32 doorbell;			  /* OUT what to write to the doorbell register */
+	__u32 reserved;			  /* OUT 0 */
+	__u64 session;			  /* OUT 0: nobody there */
+	__u64 requests;			  /* OUT changes whenever a host request is queued */
 };
 
 enum hvpoke_shm_state {
@@ -150,15 +150,28 @@ enum hvpoke_shm_state {
 	HVPOKE_SHM_ABANDONED,
 };
 
-/* The sequence number is in the upper 56 bits, the state in the lower 8. */
-#define HVPOKE_SHM_STATE_BITS	8
-#define HVPOKE_SHM_WORD(seq, state)	((__u64)(seq) << HVPOKE_SHM_STATE_BITS | (state))
-#define HVPOKE_SHM_SEQ(word)	((__u64)(word) >> HVPOKE_SHM_STATE_BITS)
-#define HVPOKE_SHM_STATE(word)	((__u32)((word) & 0xff))
+/* The sequence number is in the upper 56 bits of the word, the state in the lower 8. */
+#define HVPOKE_SHM_STATE_BITS 8
+
+static inline __u64 hvpoke_shm_word(__u64 seq, enum hvpoke_shm_state state)
+{
+	return seq << HVPOKE_SHM_STATE_BITS | state;
+}
+
+static inline __u64 hvpoke_shm_seq(__u64 word)
+{
+	return word >> HVPOKE_SHM_STATE_BITS;
+}
+
+/* One of enum hvpoke_shm_state, or something else that has no business there. */
+static inline __u32 hvpoke_shm_state(__u64 word)
+{
+	return word % (1 << HVPOKE_SHM_STATE_BITS);
+}
 
 struct hvpoke_shm_mail {
-	__u64 state;		/* both; see "The mailbox" above */
-	__u64 session;		/* IN 0: no agent */
+	__u64 state;   /* both; see "The mailbox" above */
+	__u64 session; /* IN 0: no agent */
 };
 
 /*
@@ -166,14 +179,16 @@ struct hvpoke_shm_mail {
  * bytes, with the page lists that lead to them: a list page for each 511 pages of
  * records, rounded up in favour of the lists.
  */
-#define HVPOKE_SHM_PAGES(size)	(((size) - HVPOKE_SHM_ARENA) / HVPOKE_PAGE_SIZE)
-#define HVPOKE_SHM_LISTS(size)	(HVPOKE_SHM_PAGES(size) / (HVPOKE_LIST_PAGES + 1) + 1)
-#define HVPOKE_SHM_MAX(size) \
-	((HVPOKE_SHM_PAGES(size) - HVPOKE_SHM_LISTS(size)) * HVPOKE_ENTRIES_PER_PAGE)
+static inline __u64 hvpoke_shm_max(__u64 size)
+{
+	__u64 pages = (size - HVPOKE_SHM_ARENA) / HVPOKE_PAGE_SIZE;
+	__u64 lists = pages / (HVPOKE_LIST_PAGES + 1) + 1;
+
+	return (pages - lists) * HVPOKE_ENTRIES_PER_PAGE;
+}
 
 HVPOKE_ASSERT(sizeof(HVPOKE_SHM_MAGIC) < HVPOKE_SHM_MAGIC_LEN + 1);
 HVPOKE_ASSERT(sizeof(struct hvpoke_shm_host) == 56);
 HVPOKE_ASSERT(sizeof(struct hvpoke_shm_mail) == 16);
-HVPOKE_ASSERT(HVPOKE_SHM_MAX(HVPOKE_SHM_SIZE) >= 65536);
 
 #endif /* HVPOKE_SHM_H */

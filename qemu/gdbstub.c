@@ -193,10 +193,10 @@ static int check_free(struct qmp *qmp, const char *path, bool *leftover, struct 
 		file = json_object_object_get(entry, "filename");
 		open = json_object_object_get(entry, "frontend-open");
 		name = json_object_get_string(file);
-		if (!label || !name || strcmp(json_object_get_string(label), "gdb"))
+		if (!label || !name || strcmp(json_object_get_string(label), "gdb") != 0)
 			continue;
 		*leftover = true;
-		if (json_object_get_boolean(open) && strncmp(name, "disconnected:", 13) &&
+		if (json_object_get_boolean(open) && strncmp(name, "disconnected:", 13) != 0 &&
 		    !strstr(name, path))
 			err = message_set(message, -EBUSY,
 					  "QEMU's gdbstub is in use (%s), and without it no text "

@@ -66,7 +66,7 @@ static int area_offset(pid_t pid, const struct process_area *area, uint64_t *off
 int process_map(pid_t pid, const struct process_area *area, void **mem)
 {
 	char path[96];
-	uint64_t offset;
+	uint64_t offset = 0;
 	int fd, seals, err;
 
 	if (!area->shared || !area->writable)

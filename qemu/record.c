@@ -133,7 +133,8 @@ static bool is_memory(const struct record *record, const char *name)
 	struct stat st;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%s", record->pid, name);
-	if (readlink(path, target, sizeof(target) - 1) < 0 || strncmp(target, "/memfd:hvpoke", 13))
+	if (readlink(path, target, sizeof(target) - 1) < 0 ||
+	    strncmp(target, "/memfd:hvpoke", 13) != 0)
 		return false;
 	return !stat(path, &st) && st.st_ino == record->memory_ino;
 }

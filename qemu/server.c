@@ -35,37 +35,36 @@ static void end_vm(struct server *server, struct vm *vm)
 	vm_free(vm);
 }
 
-/* The next thread that has said that it ends; NULL if none has. It has, once for each VM. */
-static struct vm *next_finished(struct server *server)
+/*
+ * End the next VM whose thread has said that it ends, which each does once. Its process
+ * id, or 0 if there is none. Every pointer must be taken out of the pipe before its memory is
+ * anybody else's: so this is the only way for a VM to go.
+ */
+static pid_t reap(struct server *server)
 {
-	struct vm *vm;
+	void *finished;
+	pid_t pid;
 
-	return read(server->finished[0], &vm, sizeof(vm)) == sizeof(vm) ? vm : NULL;
+	if (read(server->finished[0], &finished, sizeof(finished)) != sizeof(finished))
+		return 0;
+	pid = ((struct vm *)finished)->pid;
+	end_vm(server, finished);
+	return pid;
 }
 
 static void on_finished(void *ctx, uint32_t events)
 {
-	struct server *server = ctx;
-	struct vm *vm = next_finished(server);
-
 	(void)events;
-	if (vm)
-		end_vm(server, vm);
+	reap(ctx);
 }
 
-/* Wait until the thread of @vm has ended, which it has been told to. */
-static void wait_for_end(struct server *server, struct vm *vm)
+/* Wait until a thread has ended, which has been told to, and end its VM. */
+static pid_t wait_and_reap(struct server *server)
 {
-	struct pollfd poll_fd = { .fd = server->finished[0], .events = POLLIN };
-	struct vm *finished = NULL;
+	struct pollfd poll_fd = {.fd = server->finished[0], .events = POLLIN};
 
-	/* Every pointer must be taken out of the pipe before its memory is anybody else's. */
-	while (finished != vm) {
-		poll(&poll_fd, 1, -1);
-		finished = next_finished(server);
-		if (finished)
-			end_vm(server, finished);
-	}
+	poll(&poll_fd, 1, -1);
+	return reap(server);
 }
 
 static void add_vm(struct server *server, struct vm *vm)
@@ -127,11 +126,13 @@ static void hand_monitor(struct server *server, struct vm *vm)
 static bool replace_vm(struct server *server, struct vm *vm)
 {
 	struct pollfd poll_fd = {.fd = vm->conn, .events = POLLIN};
+	pid_t pid = vm->pid;
 
 	if (vm->conn < 0 ? process_has_memfd(vm->pid, vm->shm.ino) : poll(&poll_fd, 1, 0) <= 0)
 		return false;
 	vm_tell(vm, VM_GONE, -1);
-	wait_for_end(server, vm);
+	while (wait_and_reap(server) != pid)
+		;
 	return true;
 }
 
@@ -319,8 +320,8 @@ void server_close(struct server *server)
 
 	LIST_FOREACH(vm, &server->vms, link)
 	vm_tell(vm, VM_END, -1);
-	while ((vm = LIST_FIRST(&server->vms)))
-		wait_for_end(server, vm);
+	while (server->nr_vms)
+		wait_and_reap(server);
 	while ((waiting = LIST_FIRST(&server->waiting))) {
 		fd = waiting->watch.fd;
 		drop_waiting(server, waiting);

@@ -101,7 +101,7 @@ static bool exchange(struct shm *shm, uint64_t from, uint64_t to)
 
 static uint64_t with_state(uint64_t word, enum hvpoke_shm_state state)
 {
-	return HVPOKE_SHM_WORD(HVPOKE_SHM_SEQ(word), state);
+	return hvpoke_shm_word(hvpoke_shm_seq(word), state);
 }
 
 /* What a host that is no more had in hand. @status: what its agent is to hear. */
@@ -119,7 +119,7 @@ static void settle(struct shm *shm)
 	for (int i = 0; i < 2; i++) {
 		uint64_t word = __atomic_load_n(&mail_page(shm)->state, __ATOMIC_SEQ_CST);
 
-		switch (HVPOKE_SHM_STATE(word)) {
+		switch (hvpoke_shm_state(word)) {
 		case HVPOKE_SHM_RUNNING: settle_as(shm, word, HVPOKE_HOST_ERROR); break;
 		case HVPOKE_SHM_APPLIED: settle_as(shm, word, HVPOKE_OK); break;
 		case HVPOKE_SHM_ABANDONED:
@@ -160,7 +160,7 @@ bool shm_take(struct shm *shm, uint64_t *word)
 {
 	uint64_t now = __atomic_load_n(&mail_page(shm)->state, __ATOMIC_SEQ_CST);
 
-	if (HVPOKE_SHM_STATE(now) != HVPOKE_SHM_SUBMITTED)
+	if (hvpoke_shm_state(now) != HVPOKE_SHM_SUBMITTED)
 		return false;
 	*word = with_state(now, HVPOKE_SHM_RUNNING);
 	return exchange(shm, now, *word);

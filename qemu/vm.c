@@ -136,7 +136,7 @@ static void *run(void *arg)
 		say(LOG_ERR, "%s: cannot wait for events: %s", vm->log_name, strerrordesc_np(-err));
 	if (vm->ready)
 		vm_monitor_lost(vm);
-	if (write(vm->finished, &vm, sizeof(vm)) != sizeof(vm))
+	if (write(vm->finished, &arg, sizeof(arg)) != sizeof(arg))
 		say(LOG_ERR, "%s: cannot report the end of a thread", vm->log_name);
 	return NULL;
 }

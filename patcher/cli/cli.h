@@ -35,8 +35,8 @@ struct options {
 	bool native;
 	bool help;
 	bool yes;
-	const char *socket_dir; /* hvpoked's, or NULL */
-	const char *connect; /* libvirt's URI, or NULL: VMs are found by their sockets */
+	const char *socket_dir;	 /* hvpoked's, or NULL */
+	const char *connect;	 /* libvirt's URI, or NULL: VMs are found by their sockets */
 	unsigned int timeout_ms; /* 0: the command's own */
 	int nr_args;
 	const char *args[2];

@@ -136,7 +136,7 @@ static int setup(const struct options *options, virConnectPtr connection, virDom
 int cmd_libvirt_setup(const struct options *options)
 {
 	virConnectPtr connection;
-	virDomainPtr domain;
+	virDomainPtr domain = NULL;
 	int err;
 
 	err = libvirt_open(options, &connection);

@@ -50,8 +50,8 @@ static int take_option(struct options *options, const char *option, const char *
 		options->yes = true;
 	} else if (!strcmp(option, "--socket-dir") && takes & TAKES_SETUP) {
 		if (!next || *next != '/')
-			return wrong(options, "--socket-dir needs hvpoked's directory, a whole path",
-				     "");
+			return wrong(options,
+				     "--socket-dir needs hvpoked's directory, a whole path", "");
 		*used = true;
 		options->socket_dir = next;
 	} else if (!strcmp(option, "--connect")) {

@@ -116,14 +116,14 @@ static struct json_object *human(struct fake_qemu *fake, const char *command)
 /* What a stop does, and what goes wrong with it. True if it is to be answered. */
 static bool stop(struct fake_qemu *fake)
 {
-	uint64_t running = HVPOKE_SHM_WORD(atomic_load(&fake->seq), HVPOKE_SHM_RUNNING);
+	uint64_t running = hvpoke_shm_word(atomic_load(&fake->seq), HVPOKE_SHM_RUNNING);
 
 	atomic_fetch_add(&fake->stops, 1);
 	if (atomic_load(&fake->mood) == FAKE_SILENT)
 		return false;
 	if (atomic_load(&fake->mood) == FAKE_ABANDONS)
 		assert_true(__atomic_compare_exchange_n(&fake_mail(fake)->state, &running,
-							HVPOKE_SHM_WORD(fake->seq,
+							hvpoke_shm_word(fake->seq,
 									HVPOKE_SHM_ABANDONED),
 							false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
 	if (atomic_exchange(&fake->running, false))
@@ -261,7 +261,7 @@ struct hvpoke_cmd *fake_command(struct fake_qemu *fake)
 
 uint32_t fake_state(struct fake_qemu *fake)
 {
-	return HVPOKE_SHM_STATE(__atomic_load_n(&fake_mail(fake)->state, __ATOMIC_SEQ_CST));
+	return hvpoke_shm_state(__atomic_load_n(&fake_mail(fake)->state, __ATOMIC_SEQ_CST));
 }
 
 void fake_submit(struct fake_qemu *fake, uint32_t cmd)
@@ -275,7 +275,7 @@ void fake_submit(struct fake_qemu *fake, uint32_t cmd)
 	page->reserved = 0;
 	atomic_fetch_add(&fake->seq, 1);
 	__atomic_store_n(&fake_mail(fake)->state,
-			 HVPOKE_SHM_WORD(atomic_load(&fake->seq), HVPOKE_SHM_SUBMITTED),
+			 hvpoke_shm_word(atomic_load(&fake->seq), HVPOKE_SHM_SUBMITTED),
 			 __ATOMIC_SEQ_CST);
 	assert_int_equal(write(fake->doorbell, &one, sizeof(one)), sizeof(one));
 }

@@ -225,7 +225,7 @@ static void withdrawn_batch_is_not_taken(void **state)
 	fake_batch(&fake);
 	/* Submitted and withdrawn again before the doorbell. */
 	fake_command(&fake)->cmd = HVPOKE_CMD_BATCH;
-	fake_mail(&fake)->state = HVPOKE_SHM_WORD(++fake.seq, HVPOKE_SHM_IDLE);
+	fake_mail(&fake)->state = hvpoke_shm_word(++fake.seq, HVPOKE_SHM_IDLE);
 	assert_int_equal(write(fake.doorbell, &one, sizeof(one)), sizeof(one));
 	fake_hello(&fake);
 	assert_int_equal(fake_new_sites(&fake), 0);

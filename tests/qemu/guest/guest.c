@@ -133,14 +133,14 @@ static volatile struct hvpoke_cmd *command(void)
 
 static int exchange(__u32 from, __u32 to)
 {
-	return __sync_bool_compare_and_swap(&mail()->state, HVPOKE_SHM_WORD(seq, from),
-					    HVPOKE_SHM_WORD(seq, to));
+	return __sync_bool_compare_and_swap(&mail()->state, hvpoke_shm_word(seq, from),
+					    hvpoke_shm_word(seq, to));
 }
 
 static __u32 state(void)
 {
 	/* A plain 64-bit load is two of 32 bits here. */
-	return HVPOKE_SHM_STATE(__sync_val_compare_and_swap(&mail()->state, 0, 0));
+	return hvpoke_shm_state(__sync_val_compare_and_swap(&mail()->state, 0, 0));
 }
 
 /* What a former kernel left. */
@@ -148,14 +148,14 @@ static void settle(void)
 {
 	__u64 word = __sync_val_compare_and_swap(&mail()->state, 0, 0);
 
-	seq = HVPOKE_SHM_SEQ(word);
-	switch (HVPOKE_SHM_STATE(word)) {
+	seq = hvpoke_shm_seq(word);
+	switch (hvpoke_shm_state(word)) {
 	case HVPOKE_SHM_IDLE: return;
 	case HVPOKE_SHM_RUNNING:
-	case HVPOKE_SHM_APPLIED: exchange(HVPOKE_SHM_STATE(word), HVPOKE_SHM_ABANDONED); return;
+	case HVPOKE_SHM_APPLIED: exchange(hvpoke_shm_state(word), HVPOKE_SHM_ABANDONED); return;
 	case HVPOKE_SHM_ABANDONED: return;
 	default:
-		__sync_bool_compare_and_swap(&mail()->state, word, HVPOKE_SHM_WORD(seq, 0));
+		__sync_bool_compare_and_swap(&mail()->state, word, hvpoke_shm_word(seq, 0));
 		return;
 	}
 }
@@ -174,8 +174,8 @@ static __u32 ring(__u32 cmd, int abandon)
 	if (state() != HVPOKE_SHM_IDLE)
 		return NO_STATUS;
 	/* The number goes up with the exchange. */
-	if (!__sync_bool_compare_and_swap(&mail()->state, HVPOKE_SHM_WORD(seq, HVPOKE_SHM_IDLE),
-					  HVPOKE_SHM_WORD(seq + 1, HVPOKE_SHM_SUBMITTED)))
+	if (!__sync_bool_compare_and_swap(&mail()->state, hvpoke_shm_word(seq, HVPOKE_SHM_IDLE),
+					  hvpoke_shm_word(seq + 1, HVPOKE_SHM_SUBMITTED)))
 		return NO_STATUS;
 	seq++;
 	*(volatile __u32 *)(registers + HVPOKE_SHM_DOORBELL_REG) = host()->doorbell;
