@@ -35,7 +35,9 @@ void host_free(struct host *host);
 /* The hvpoked that host_start() started has neither crashed nor ended. */
 void host_assert_alive(struct host *host);
 
-/* A connected socket to DIR/@name. */
+/* A connected socket to DIR/@name, or -1 if nobody listens there. */
+int host_try_connect(const struct host *host, const char *name);
+/* The same, and fails the test. */
 int host_connect(const struct host *host, const char *name);
 /* A control request; NULL with *@error set if it failed. The caller puts either. */
 struct json_object *host_call(const struct host *host, const char *vm, const char *method,
@@ -43,12 +45,13 @@ struct json_object *host_call(const struct host *host, const char *vm, const cha
 uint64_t member(struct json_object *object, const char *key);
 
 /* Try @ready every few ms. Fails the test after @ms. */
-#define WAIT_FOR(ready, ms)                               \
-	do {                                              \
-		int64_t until_ = deadline_in(ms);         \
-		while (!(ready) && deadline_left(until_)) \
-			usleep(5000);                     \
-		assert_true(ready);                       \
+#define WAIT_FOR(ready, ms)                                          \
+	do {                                                         \
+		int64_t until_ = deadline_in(ms);                    \
+		bool ready_;                                         \
+		while (!(ready_ = (ready)) && deadline_left(until_)) \
+			usleep(5000);                                \
+		assert_true(ready_);                                 \
 	} while (0)
 
 /* A program of the build that this test belongs to: "hvpoked", "tests/qemu/guest.elf". */

@@ -63,17 +63,10 @@ static void execute(const struct real_qemu *vm, const char *const *more)
 	_exit(127);
 }
 
-static bool socket_there(const struct real_qemu *vm)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "%s/operator", vm->host->dir);
-	return !access(path, F_OK);
-}
-
 void real_qemu_start(struct real_qemu *vm, const struct host *host, const char *const *more)
 {
 	struct message message;
+	int fd = -1;
 
 	memset(vm, 0, sizeof(*vm));
 	vm->host = host;
@@ -82,8 +75,8 @@ void real_qemu_start(struct real_qemu *vm, const struct host *host, const char *
 	assert_true(vm->pid >= 0);
 	if (!vm->pid)
 		execute(vm, more);
-	WAIT_FOR(socket_there(vm), BOOT_MS);
-	if (qmp_open(&vm->qmp, host_connect(host, "operator"), &message))
+	WAIT_FOR((fd = host_try_connect(host, "operator")) >= 0, BOOT_MS);
+	if (qmp_open(&vm->qmp, fd, &message))
 		fail_msg("%s", message.text);
 	WAIT_FOR(real_qemu_printed(vm, "hello"), BOOT_MS);
 }
