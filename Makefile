@@ -8,8 +8,11 @@
 
 SHELL := /bin/bash
 VARIANT ?= release
+jobs := $(shell nproc)
 B := build/$(VARIANT)
 CC ?= gcc
+# A line for each file; V=1 shows the commands.
+say = $(if $(V),,@printf '  %-4s %s\n' $(1) $@ && )
 
 # What is built is built once for each variant: release, asan, tsan, fuzz.
 CFLAGS_release := -O2 -g
@@ -50,18 +53,19 @@ programs := $(B)/hvpoke $(B)/hvpoke-vmm $(B)/hvpoked
 
 .PHONY: all
 all: deps-build
-	@$(MAKE) --no-print-directory programs
+	@$(MAKE) --no-print-directory -j$(jobs) programs
 
 .PHONY: programs
 programs: $(programs)
 # The oracle of the Linux tests: libc and <elf.h> only, nothing of ours.
 $(B)/tests/linux/sites: $(B)/tests/linux/sites.o
-	$(CC) $(CFLAGS) -o $@ $^
+	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^
 unit-tests: $(unit_bins)
 kvm-tests: $(kvm_bins)
 qemu-tests: $(qemu_bins) $(B)/hvpoked $(B)/hvpoke $(B)/tests/qemu/guest.elf
 bench-bins: $(bench_bins)
-.PHONY: unit-tests kvm-tests qemu-tests bench-bins
+linux-tests: $(B)/tests/linux/sites
+.PHONY: linux-tests unit-tests kvm-tests qemu-tests bench-bins
 
 $(B)/libhvpoke.a: $(call objs,$(patcher_srcs))
 $(B)/libhvvmm.a: $(call objs,$(vmm_srcs))
@@ -71,24 +75,24 @@ $(B)/libhvpoked.a: $(call objs,$(qemu_srcs))
 $(B)/libqemutest.a: $(call objs,$(qemu_test_lib_srcs))
 %.a:
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call say,AR)$(AR) rcs $@ $^
 
 $(B)/patcher/cli/%.o: override CFLAGS += $(LIBVIRT_CFLAGS)
 $(B)/hvpoke: $(call objs,$(cli_srcs)) $(B)/libhvpoke.a
-	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) $(LIBVIRT_LIBS)
+	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) $(LIBVIRT_LIBS)
 $(B)/hvpoke-vmm: $(B)/vmm/main.o $(B)/libhvvmm.a $(B)/libhvpoke.a
-	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
+	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
 $(B)/hvpoked: $(B)/qemu/main.o $(B)/libhvpoked.a $(B)/libhvpoke.a
-	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
+	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
 
 $(unit_bins): $(B)/%: $(B)/%.o $(B)/libunit.a $(B)/libhvvmm.a $(B)/libhvpoke.a
-	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 $(kvm_bins): $(B)/%: $(B)/%.o $(B)/libguest.a $(B)/libhvvmm.a $(B)/libhvpoke.a
-	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 $(qemu_bins): $(B)/%: $(B)/%.o $(B)/libqemutest.a $(B)/libhvpoked.a $(B)/libhvpoke.a
-	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 $(bench_bins): $(B)/%: $(B)/%.o $(B)/libguest.a $(B)/libhvvmm.a $(B)/libhvpoke.a
-	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
+	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
 
 # Guest code stands in the tests' own files and is copied into guest memory: it
 # must not call into the host program (stack protector, sanitizers, SSE), and its
@@ -99,7 +103,7 @@ $(B)/tests/kvm/%.o $(B)/tests/bench/%.o: override CFLAGS += -fno-stack-protector
 # A guest for QEMU: 32 bits, and nothing of the host's (types.h apart).
 $(B)/tests/qemu/guest.elf: $(wildcard tests/qemu/guest/*) $(wildcard proto/*.h)
 	@mkdir -p $(@D)
-	$(CC) -m32 -march=i686 -std=gnu11 -O2 -Wall -Wextra -Werror -ffreestanding -fno-pic \
+	$(call say,CC)$(CC) -m32 -march=i686 -std=gnu11 -O2 -Wall -Wextra -Werror -ffreestanding -fno-pic \
 		-fno-stack-protector -fcf-protection=none -mno-sse -mno-mmx \
 		-fno-asynchronous-unwind-tables -isystem /usr/include/x86_64-linux-gnu -Iproto \
 		-DSITES=2048 -nostdlib -static -Wl,--build-id=none -Wl,-m,elf_i386 \
@@ -107,7 +111,7 @@ $(B)/tests/qemu/guest.elf: $(wildcard tests/qemu/guest/*) $(wildcard proto/*.h)
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 -include $(shell find build -name '*.d' 2>/dev/null)
 
@@ -121,12 +125,12 @@ modules:
 
 .PHONY: demo check bench lint
 demo: deps-demo
-	@$(MAKE) --no-print-directory programs
+	@$(MAKE) --no-print-directory -j$(jobs) programs
 	@scripts/demo.sh
 check: deps-check
 	@scripts/check.sh
 bench: deps-check
-	@$(MAKE) --no-print-directory programs bench-bins
+	@$(MAKE) --no-print-directory -j$(jobs) programs bench-bins
 	@scripts/bench.sh
 lint: deps-lint
 	@scripts/lint.sh

@@ -155,7 +155,7 @@ static enum hvpoke_status run(struct hvp_guest *guest, const struct hvpoke_batch
 
 	if (batch->flags)
 		return HVPOKE_BAD_HEADER;
-	if (batch->nr_entries > HVPOKE_MAX_SITES)
+	if (batch->nr_entries > guest->max_sites)
 		return HVPOKE_TOO_LARGE;
 	if (!agent_present(guest))
 		return HVPOKE_NOT_HELLO;

@@ -37,6 +37,7 @@
 struct hvp_guest {
 	const struct hvp_backend *backend;
 	void *ctx;
+	uint32_t max_sites; /* set before the guest runs */
 
 	pthread_mutex_t owner;
 	struct hvp_arena arena;

@@ -14,9 +14,15 @@ struct hvp_guest *hvp_guest_new(const struct hvp_backend *backend, void *ctx)
 		return NULL;
 	guest->backend = backend;
 	guest->ctx = ctx;
+	guest->max_sites = HVPOKE_MAX_SITES;
 	pthread_mutex_init(&guest->owner, NULL);
 	pthread_mutex_init(&guest->lock, NULL);
 	return guest;
+}
+
+void hvp_guest_limit_sites(struct hvp_guest *guest, uint32_t max_sites)
+{
+	guest->max_sites = max_sites;
 }
 
 void hvp_guest_free(struct hvp_guest *guest)

@@ -57,6 +57,11 @@ typedef void (*hvp_done_fn)(void *arg, uint64_t id, const struct hvp_outcome *ou
 /* @backend and @ctx must outlive the guest. NULL if out of memory. */
 struct hvp_guest *hvp_guest_new(const struct hvp_backend *backend, void *ctx);
 void hvp_guest_free(struct hvp_guest *guest);
+/*
+ * Take no batch of more than @max_sites (at most HVPOKE_MAX_SITES, which is the
+ * default); a larger one gets TOO_LARGE. Before the guest runs.
+ */
+void hvp_guest_limit_sites(struct hvp_guest *guest, uint32_t max_sites);
 
 /*
  * The doorbell: run the command in the guest's page at @page, write its OUT

@@ -314,7 +314,7 @@ void server_close(struct server *server)
 {
 	int fds[] = {server->on_ivshmem.fd, server->on_qmp.fd, server->finished[0],
 		     server->finished[1]};
-	struct waiting *waiting;
+	struct waiting *waiting, *next;
 	struct vm *vm;
 	int fd;
 
@@ -322,7 +322,8 @@ void server_close(struct server *server)
 	vm_tell(vm, VM_END, -1);
 	while (server->nr_vms)
 		wait_and_reap(server);
-	while ((waiting = LIST_FIRST(&server->waiting))) {
+	for (waiting = LIST_FIRST(&server->waiting); waiting; waiting = next) {
+		next = LIST_NEXT(waiting, link);
 		fd = waiting->watch.fd;
 		drop_waiting(server, waiting);
 		close(fd);

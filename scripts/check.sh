@@ -68,7 +68,7 @@ export CMOCKA_MESSAGE_OUTPUT=TAP
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=0:exitcode=66
 
-build release programs unit-tests kvm-tests qemu-tests
+build release programs kvm-tests linux-tests qemu-tests
 build asan programs unit-tests qemu-tests
 build tsan programs unit-tests qemu-tests
 
@@ -99,6 +99,7 @@ run qemu/libvirt tests/qemu/test_libvirt.sh
 run modules tests/modules/test_modules.sh
 run linux/2-vcpus tests/linux/test_linux.sh 2
 run linux/4-vcpus tests/linux/test_linux.sh 4
+run linux/refusal tests/linux/test_refusal.sh
 
 echo
 for line in "${skips[@]}"; do echo "skipped: $line"; done

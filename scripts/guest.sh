@@ -29,14 +29,14 @@ guest_prepare() {
 	esac
 }
 
-# guest_start NAME VCPUS [EXTRA CMDLINE] - start it in the background.
+# guest_start NAME VCPUS EXTRA_CMDLINE [OPTION...] - start it in the background.
 guest_start() {
 	guest_name=$1
 	guest_log=build/$1.console
 	rm -f "$guest_log"
-	"$vmm" --name "$1" --vcpus "$2" --memory 512M --kernel "$guest_kernel" \
-		--initrd "$guest_initrd" --cmdline "$guest_cmdline ${3:-}" \
-		--serial "file:$guest_log" 2>"build/$1.vmm.log" &
+	"$vmm" --name "$1" --vcpus "$2" --memory 512M --count-int3 --kernel "$guest_kernel" \
+		--initrd "$guest_initrd" --cmdline "$guest_cmdline $3" \
+		--serial "file:$guest_log" "${@:4}" 2>"build/$1.vmm.log" &
 	guest_pid=$!
 }
 

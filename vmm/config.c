@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../proto/hvpoke_abi.h"
 #include "config.h"
 #include "memory.h"
 #include "runtime.h"
@@ -59,6 +60,8 @@ const struct config_key config_keys[] = {
 	 .help = "where the serial port's input comes from"},
 	{"control", CONFIG_PATH, KEY_AT(control), .min = 1, .max = 107, .arg = "SOCKET",
 	 .help = "control socket (default: NAME.sock in the runtime directory)"},
+	{"max_sites", CONFIG_NUMBER, KEY_AT(max_sites), .min = 0, .max = HVPOKE_MAX_SITES,
+	 .arg = "N", .help = "largest batch to take; the guest patches a larger one itself"},
 	{"on_reboot", CONFIG_CHOICE, KEY_AT(restart), .choices = {"exit", "restart"},
 	 .arg = "restart|exit", .help = "what a reboot of the guest does"},
 	{"count_int3", CONFIG_BOOL, KEY_AT(count_int3), .arg = "yes|no",
@@ -143,6 +146,7 @@ int config_init(struct config *config)
 		.cmdline = strdup("console=ttyS0"),
 		.serial = strdup("stdio"),
 		.serial_input = strdup("same"),
+		.max_sites = HVPOKE_MAX_SITES,
 		.restart = true,
 	};
 	if (config->name && config->cmdline && config->serial && config->serial_input)

@@ -10,40 +10,19 @@ cd "$(dirname "$0")/../.."
 . scripts/lib.sh
 . scripts/guest.sh
 . tests/linux/tap.sh
+. tests/linux/vm.sh
 
 vcpus=$1
-name=check-linux-$vcpus
-sites=build/release/tests/linux/sites
-work=build/$name
-mkdir -p "$work"
-HVPOKE_RUNTIME_DIR=$(mktemp -d)
-export HVPOKE_RUNTIME_DIR HVPOKE_QUIET=1
-trap 'guest_stop >/dev/null 2>&1; rm -rf "$HVPOKE_RUNTIME_DIR"' EXIT
+test_begin check-linux-"$vcpus"
 
 plan 24
-case $(kvm_backend) in
-none) skip_rest "/dev/kvm is missing or not writable" ;;
-vmx | svm) skip_rest "needs the small kernel, which is for KVM's software back end" ;;
-esac
-
+needs_small_kernel
 guest_prepare "$(kvm_backend)" || die "the guest kernel does not build"
 guest_start "$name" "$vcpus" "hvpoke_busy.spin=1 hvpoke_busy.tick=1"
 check "boots with $vcpus vCPUs and the agent registers" guest_wait 400
 check "all vCPUs are up" grep -q "Brought up 1 node, $vcpus CPUs" "$guest_log"
 wait_for 60 grep -q "CPUs busy" "$guest_log"
 check "all vCPUs are busy" grep -q "$vcpus CPUs busy" "$guest_log"
-
-# toggle OUT ARGS... - a host request; its JSON goes to $work/OUT.json.
-toggle() {
-	local out=$1
-	shift
-	"$hvpoke" toggle --json --timeout 300 "$name" "$@" >"$work/$out.json"
-}
-field() { jq -r ".$2" "$work/$1.json"; }
-state() { "$sites" "$guest_vmlinux" "$guest_pid" "$@"; }
-text() { "$sites" --text "$work/$1.text" "$guest_vmlinux" "$guest_pid" >/dev/null; }
-# Does what EXPRESSION says hold of OUT.json?
-holds() { jq -e "$2" "$work/$1.json" >/dev/null || { cat "$work/$1.json" >&2; false; }; }
 
 text off0
 check "before any request every site is a NOP" state --expect all-off

@@ -118,7 +118,7 @@ static void every_key_in_a_file(void **state)
 		     "  \"kernel\": \"/boot/k\", \"initrd\": \"/boot/i\", \"cmdline\": \"\",\n"
 		     "  \"serial\": \"file:/tmp/log\", \"serial_input\": \"none\",\n"
 		     "  \"control\": \"/run/c\", \"on_reboot\": \"exit\",\n"
-		     "  \"count_int3\": true }\n",
+		     "  \"count_int3\": true, \"max_sites\": 100 }\n",
 		     &config, &message),
 		0);
 	assert_string_equal(config.name, "web-1");
@@ -132,6 +132,7 @@ static void every_key_in_a_file(void **state)
 	assert_string_equal(config.control, "/run/c");
 	assert_false(config.restart);
 	assert_true(config.count_int3);
+	assert_true(config.max_sites == 100);
 	config_release(&config);
 }
 
