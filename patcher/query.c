@@ -50,7 +50,7 @@ static void copy_word(char *to, size_t room, struct slice word)
 		while (len > 0 && ((unsigned char)word.at[len] & 0xc0) == 0x80)
 			len--;
 		memcpy(to, word.at, len);
-		strcpy(to + len, "...");
+		memcpy(to + len, "...", sizeof("..."));
 	}
 	hvp_text_clean(to);
 }

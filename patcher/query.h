@@ -11,9 +11,9 @@
  * Dynamic debug queries, as the kernel's lib/dynamic_debug.c parses them (and
  * Documentation/admin-guide/dynamic-debug-howto.rst describes them), with `!`
  * before func, file, module and format. Queries are split by ';', newline or
- * '%', also inside of quotes, as the kernel does it; comments and empty queries
- * are passed over. Other than the kernel, which carries on after a bad query,
- * this takes all of a text or nothing.
+ * '%' (that one newer kernels only), also inside of quotes, as the kernel does
+ * it; comments and empty queries are passed over. Other than the kernel, which
+ * carries on after a bad query, this takes all of a text or nothing.
  *
  * `!` inverts the term whose keyword it stands before, and no other: in
  * "!file a.c:open" the function stays as it is, so that this means functions

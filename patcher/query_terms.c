@@ -131,8 +131,9 @@ static const struct keyword {
 	{"class", 0},
 };
 
-static int find_keyword(const struct query_source *source, const struct query_word *word,
-			const struct keyword **keyword, bool *negated)
+/* The keyword that @word is, or NULL with the error filled in. */
+static const struct keyword *find_keyword(const struct query_source *source,
+					  const struct query_word *word, bool *negated)
 {
 	struct slice name = word->text;
 
@@ -140,28 +141,29 @@ static int find_keyword(const struct query_source *source, const struct query_wo
 	if (*negated) {
 		name.at++;
 		name.len--;
-		if (name.len == 0)
-			return query_fail(source, word->text,
-					  "put the '!' right before its keyword, with no space: "
-					  "!module virtio*");
+		if (name.len == 0) {
+			query_fail(source, word->text,
+				   "put the '!' right before its keyword, with no space: "
+				   "!module virtio*");
+			return NULL;
+		}
 	}
 	for (size_t i = 0; i < sizeof(keywords) / sizeof(keywords[0]); i++) {
-		*keyword = &keywords[i];
 		if (!query_slice_is(name, keywords[i].name))
 			continue;
-		if (*negated && !keywords[i].negate)
-			return query_fail(source, word->text,
-					  "'!' cannot stand before %s: only func, file, module and "
-					  "format can be inverted",
-					  keywords[i].name);
-		return 0;
+		if (!*negated || keywords[i].negate)
+			return &keywords[i];
+		query_fail(source, word->text,
+			   "'!' cannot stand before %s: only func, file, module and format can be "
+			   "inverted",
+			   keywords[i].name);
+		return NULL;
 	}
-	return query_fail(source, word->text,
-			  "unknown keyword \"%.*s\"; expected func, file, module, format, line or "
-			  "class%s",
-			  (int)name.len, name.at,
-			  word->adjacent ? " (a quote cannot be escaped: in a format write \\042)"
-					 : "");
+	query_fail(source, word->text,
+		   "unknown keyword \"%.*s\"; expected func, file, module, format, line or class%s",
+		   (int)name.len, name.at,
+		   word->adjacent ? " (a quote cannot be escaped: in a format write \\042)" : "");
+	return NULL;
 }
 
 /*
@@ -201,7 +203,7 @@ static int set_by_keyword(const struct query_source *source, const struct keywor
 int query_parse_terms(const struct query_source *source, const struct query_words *words,
 		      struct query_terms *terms)
 {
-	const struct keyword *keyword = NULL;
+	const struct keyword *keyword;
 	size_t nr = words->nr - 1;
 	bool negated;
 	int error;
@@ -210,16 +212,16 @@ int query_parse_terms(const struct query_source *source, const struct query_word
 	for (size_t i = 0; !error && i < nr; i += 2) {
 		const struct query_word *word = &words->word[i];
 
-		error = find_keyword(source, word, &keyword, &negated);
-		if (error)
-			break;
+		keyword = find_keyword(source, word, &negated);
+		if (!keyword)
+			return -EINVAL;
 		if (i + 1 == nr)
 			return query_fail(source, word->text,
 					  "\"%s\" needs a value before the flags", keyword->name);
 		error = check_value(source, keyword, word + 1);
 		if (!error)
 			error = set_by_keyword(source, keyword, word[1].text, terms);
-		if (!error && negated)
+		if (negated)
 			terms->negate |= keyword->negate;
 	}
 	return error;

@@ -97,6 +97,7 @@ for test in build/release/tests/qemu/test_*; do
 done
 run qemu/libvirt tests/qemu/test_libvirt.sh
 run modules tests/modules/test_modules.sh
+run linux/foreign-host tests/linux/test_foreign_host.sh
 run linux/2-vcpus tests/linux/test_linux.sh 2
 run linux/4-vcpus tests/linux/test_linux.sh 4
 run linux/refusal tests/linux/test_refusal.sh

@@ -25,7 +25,7 @@ stock_fetch() {
 	mkdir -p "$stock_dir"
 	if [ ! -f "$stock_dir/vmlinuz" ]; then
 		progress "fetching the Debian package $image"
-		(cd "$stock_dir" && apt-get download -qq "$image" && dpkg -x "$image"_*.deb root &&
+		(cd "$stock_dir" && apt-get -o APT::Sandbox::User=root download -qq "$image" && dpkg -x "$image"_*.deb root &&
 			mv "root/boot/vmlinuz-$stock_release" vmlinuz && rm -rf root ./*.deb) >&2 ||
 			die "cannot fetch or unpack $image"
 	fi
@@ -47,8 +47,7 @@ stock_init() {
 n=$(/bin/busybox nproc)
 i=0
 while [ $i -lt $n ]; do
-	/bin/busybox taskset -c $i /bin/busybox nice -n 19 \
-		/bin/busybox sh -c 'while :; do :; done' &
+	/bin/busybox taskset -c $i /bin/busybox sh -c 'while :; do :; done' &
 	i=$((i + 1))
 done
 echo "$n CPUs busy"

@@ -301,6 +301,14 @@ static void test_bad(void **state)
 	}
 }
 
+static void append(char *text, size_t room, const char *more)
+{
+	size_t len = strlen(text);
+
+	assert_true(len + strlen(more) < room);
+	memcpy(text + len, more, strlen(more) + 1);
+}
+
 /* A word that is longer than its room is cut between characters, and cleaned. */
 static void test_long_word(void **state)
 {
@@ -310,8 +318,8 @@ static void test_long_word(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 100; i++)
-		strcat(text, "\xc3\xa9");
-	strcat(text, " +p");
+		append(text, sizeof(text), "\xc3\xa9");
+	append(text, sizeof(text), " +p");
 	assert_int_equal(hvp_queries_parse(text, &queries, &error), -EINVAL);
 	assert_int_equal(error.column, 10);
 	assert_int_equal(strlen(error.word), sizeof(error.word) - 2);
@@ -331,10 +339,10 @@ static void test_too_big(void **state)
 	(void)state;
 	/* Many small ones: 48 + 3 bytes, rounded up, each. */
 	for (size_t i = 1; i < HVPOKE_REQ_DATA / 56; i++)
-		strcat(text, "+p;");
+		append(text, sizeof(text), "+p;");
 	parse_good(text, HVPOKE_REQ_DATA / 56, &queries);
 	hvp_queries_free(&queries);
-	strcat(text, " +m");
+	append(text, sizeof(text), " +m");
 	assert_int_equal(hvp_queries_parse(text, &queries, &error), -E2BIG);
 	assert_int_equal(error.column, strlen(text) - 1);
 	assert_string_equal(error.word, "+m");
@@ -342,9 +350,7 @@ static void test_too_big(void **state)
 	assert_null(queries.data);
 
 	/* A large one. */
-	strcpy(text, "format ");
-	memset(text + 7, 'x', HVPOKE_REQ_DATA);
-	strcpy(text + 7 + HVPOKE_REQ_DATA, " +p");
+	snprintf(text, sizeof(text), "format %0*d +p", (int)HVPOKE_REQ_DATA, 0);
 	assert_int_equal(hvp_queries_parse(text, &queries, &error), -E2BIG);
 	assert_int_equal(error.column, 1);
 }
