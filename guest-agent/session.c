@@ -27,6 +27,7 @@
  *           batch_lock               hvp_session_foreign()
  *             text_mutex
  *               door.lock       the command page
+ *                 shm.lock      the device may go away
  *     batch_lock                at the end, with the ones of the query released
  *   module_notify_list.rwsem (read)
  *     session_lock              hvp_session_module()
@@ -265,18 +266,15 @@ int hvp_session_init(void)
 	return register_module_notifier(&module_nb);
 }
 
-/* Register with the host; it wants to know where the hooks are. */
-int hvp_session_hello(void)
+/* After the hooks: the host wants to know where they are. */
+u32 hvp_session_hello(void)
 {
 	u32 status;
 
 	mutex_lock(&session_lock);
 	status = hvp_ranges_sync();
 	mutex_unlock(&session_lock);
-	if (status == HVPOKE_OK)
-		return 0;
-	pr_err("the host does not take this agent: %s\n", hvpoke_status_text(status));
-	return -EIO;
+	return status;
 }
 
 /* After the hooks. */
