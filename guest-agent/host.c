@@ -12,9 +12,9 @@
 #include "hvpoke.h"
 #include "transport.h"
 
-#define NO_HOST                                                                              \
-	"no hvpoke host: the hypervisor has no hvpoke CPUID leaf (\"" HVPOKE_CPUID_SIGNATURE \
-	"\"), and there is no PCI device 1af4:1110 (ivshmem-doorbell) that hvpoked serves%s\n"
+#define NO_HOST                                                                            \
+	"no hvpoke host: the hypervisor has no hvpoke CPUID leaf (" HVPOKE_CPUID_SIGNATURE \
+	"), and there is no PCI device 1af4:1110 (ivshmem-doorbell) that hvpoked serves%s\n"
 #define NO_PCI (IS_ENABLED(CONFIG_PCI_MSI) ? "" : " (a kernel without CONFIG_PCI_MSI)")
 
 static struct {

@@ -186,14 +186,20 @@ static bool collectable(struct jump_entry *entry)
 }
 
 /*
- * The kernel's own way expects the text that the last flip should have left: if
- * the batch holds the site, it is sent first.
+ * The kernel's own way expects the text that the last flip should have left, and
+ * BUG()s if it is not there. If the batch holds the site, it is sent first. And
+ * in 6.1 a flip may have left none: dynamic debug knows a module's sites a moment
+ * before jump labels do (load_module()), and +p at that moment only counts.
  */
 static bool queue_native(struct jump_entry *entry, enum jump_label_type type)
 {
+	struct hvp_patch patch;
+
 	lockdep_assert_held(&batch_lock);
 	if (hvp_batch_holds(entry))
 		flush();
+	if (!hvp_patch_make(&patch, entry, type) && !patch.len)
+		return true;
 	return hvp_native_queue(entry, type);
 }
 

@@ -8,6 +8,7 @@ hvpoked=build/release/hvpoked
 hvpoke=build/release/hvpoke
 host_pid=
 guest_pid=
+guest_files=() # what else goes into the guest's root
 
 # The guest's PID 1: runs what the host writes to the second serial port.
 qemu_init() {
@@ -42,7 +43,7 @@ qemu_prepare() {
 	mkdir -p "$root/bin"
 	for module; do cp "$stock_dir/$module.ko" "$root" || return 1; done
 	cp /bin/busybox "$root/bin/busybox" &&
-		cp "build/modules/$stock_release/hvpoke.ko" "$root" &&
+		cp "build/modules/$stock_release/hvpoke.ko" "${guest_files[@]}" "$root" &&
 		qemu_init >"$root/init" && chmod +x "$root/init" &&
 		(cd "$root" && find . | cpio --quiet -o -H newc) >"$guest_initrd"
 	code=$?
