@@ -6,6 +6,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/gfp.h>
+#include <linux/init.h>
 #include <linux/math.h>
 #include <linux/mutex.h>
 
@@ -25,7 +26,7 @@ static struct {
 	.lock = __MUTEX_INITIALIZER(door.lock),
 };
 
-int hvp_host_find(void)
+int __init hvp_host_find(void)
 {
 	int err = hvp_port_open(&door.transport);
 

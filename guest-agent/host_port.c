@@ -4,6 +4,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/init.h>
 #include <linux/interrupt.h>
 #include <linux/io.h>
 
@@ -75,7 +76,7 @@ static const struct hvp_transport port = {
  * Only CPUID is asked of a hypervisor that may be anybody's; the port is not
  * touched before the signature was seen.
  */
-int hvp_port_open(const struct hvp_transport **transport)
+int __init hvp_port_open(const struct hvp_transport **transport)
 {
 	u32 base = 0, version, features, io, irq;
 

@@ -5,6 +5,7 @@
  */
 #include <linux/atomic.h>
 #include <linux/delay.h>
+#include <linux/init.h>
 #include <linux/io.h>
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
@@ -114,7 +115,7 @@ static u32 wait_done(u64 seq)
 	u64 abandoned = hvpoke_shm_word(seq, HVPOKE_SHM_ABANDONED);
 
 	for (;; usleep_range(20, 50)) {
-		word = READ_ONCE(mail()->state);
+		word = smp_load_acquire(&mail()->state);
 		if (hvpoke_shm_seq(word) != seq)
 			return HVPOKE_HOST_ERROR;
 		switch (hvpoke_shm_state(word)) {
@@ -152,7 +153,7 @@ static u32 send(struct hvpoke_cmd *cmd)
 	iowrite32(READ_ONCE(host()->doorbell), hvp_shm.registers + HVPOKE_SHM_DOORBELL_REG);
 	status = wait_done(seq);
 	word = hvpoke_shm_word(seq, HVPOKE_SHM_DONE);
-	if (READ_ONCE(mail()->state) != word)
+	if (smp_load_acquire(&mail()->state) != word)
 		return status;
 	memcpy(cmd, page, sizeof(*cmd));
 	exchange(word, hvpoke_shm_word(seq, HVPOKE_SHM_IDLE));
@@ -221,7 +222,7 @@ static const struct hvp_transport shm = {
 	.close = hvp_shm_close,
 };
 
-int hvp_shm_open(const struct hvp_transport **transport)
+int __init hvp_shm_open(const struct hvp_transport **transport)
 {
 	*transport = &shm;
 	return hvp_shm_find();

@@ -8,6 +8,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/init.h>
 #include <linux/interrupt.h>
 #include <linux/io.h>
 #include <linux/pci.h>
@@ -125,7 +126,7 @@ static struct pci_driver driver = {
 	.remove = remove,
 };
 
-int hvp_shm_find(void)
+int __init hvp_shm_find(void)
 {
 	int err = pci_register_driver(&driver);
 
