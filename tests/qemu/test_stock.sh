@@ -12,7 +12,7 @@ cd "$(dirname "$0")/../.."
 
 series=$1 vcpus=$2
 export HVPOKE_QUIET=1
-plan 42
+plan 49
 command -v qemu-system-x86_64 >/dev/null || skip_rest "qemu-system-x86_64 is not installed"
 
 work=build/check-stock-$series-$vcpus
@@ -199,20 +199,51 @@ check "the host ends: the kernel's own way" gone
 host_start "$sockets"
 wait_for 30 guest_has_agent
 control -p
-back
-kills() {
-	run "rm -f /tmp/done; (i=0; while [ \$i -lt 200 ]; do echo +p; echo -p; i=\$((i+1)); done | while read q; do echo \$q >/proc/dynamic_debug/control; done; touch /tmp/done) >/dev/null 2>&1 &"
-	local n=0
-	until run "[ -f /tmp/done ]"; do
-		sleep 0.$((RANDOM % 9 + 1))
-		host_stop -KILL
-		host_start "$sockets"
-		wait_for 30 guest_has_agent || return 1
-		n=$((n + 1))
-	done
-	echo "killed $n times"
-	[ $n -gt 2 ] && state_is off
+run "(i=0; while [ \$i -lt 200 ]; do echo +p; echo -p; i=\$((i+1)); done | while read q; do echo \$q >/proc/dynamic_debug/control; done; touch /tmp/done) >/dev/null 2>&1 &"
+kills=0 lost=0
+until run "[ -f /tmp/done ]"; do
+	sleep 0.$((RANDOM % 9 + 1))
+	host_stop -KILL
+	host_start "$sockets"
+	wait_for 30 guest_has_agent || lost=$((lost + 1))
+	kills=$((kills + 1))
+done
+echo "# killed $kills times"
+killed() { [ $kills -gt 2 ] && [ $lost = 0 ]; }
+check "200 pairs while the host is killed and started again: it is found each time" killed
+check "and nothing is lost" state_is off
+
+# Others patch the same text meanwhile, and processes come and go.
+run "mount -t tracefs tracefs /sys/kernel/tracing"
+others="cd /sys/kernel/tracing; echo 'p:hvp vfs_read' >kprobe_events; echo 1 >events/kprobes/hvp/enable; echo 0 >events/kprobes/hvp/enable; echo >kprobe_events; echo 'vfs_*' >set_ftrace_filter; echo function >current_tracer; echo nop >current_tracer; echo >set_ftrace_filter"
+run "$others"
+toggle clean =_
+state off
+run "rm -f /tmp/done; (while [ ! -f /tmp/done ]; do $others; done) >/dev/null 2>&1 &"
+many() {
+	guest_run 400 "i=0; while [ \$i -lt 500 ]; do echo +p >/proc/dynamic_debug/control; /bin/true; echo -p >/proc/dynamic_debug/control; i=\$((i+1)); done"
 }
-check "200 pairs while the host is killed and started again" kills
+check "1,000 requests while processes fork, and ftrace and kprobes patch" many
+check "all of them went to the host" last_by_host
+run "touch /tmp/done; sleep 2"
+check "and nothing is lost" state_is off
+
+# The device goes, and comes back.
+run "cd /sys/bus/pci/drivers/hvpoke; basename \$(readlink -f 0000:*) >/tmp/device; cat /tmp/device >unbind"
+control +p
+check "without its device: the kernel's own way" last_natively
+run "cat /tmp/device >/sys/bus/pci/drivers/hvpoke/bind"
+wait_for 30 guest_has_agent
+control -p
+check "with it again: the host's, and nothing is lost" back
+
+# The agent goes, and comes back.
+run "rmmod hvpoke"
+no_agent() { ! guest_has_agent; }
+check "the agent unloads, and the host knows" no_agent
+run "insmod /hvpoke.ko"
+check "a new one registers" wait_for 20 guest_has_agent
+toggle again +p
+check "and does its work" holds again '.batches == 1 and .native_sites == 0'
 check "no warning" quiet
 finish
