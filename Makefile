@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 #   make          the two programs, build/release/hvpoke and hvpoke-vmm
-#   make demo     the main job, end to end (README)
+#   make demo     the main job, end to end (README); VMM=qemu under QEMU
 #   make check    every test; ends with "N passed, N failed, N skipped"
 #   make bench    the figures; writes build/bench.json
 #   make help     the rest
@@ -126,7 +126,7 @@ modules:
 .PHONY: demo check bench lint
 demo: deps-demo
 	@$(MAKE) --no-print-directory -j$(jobs) programs
-	@scripts/demo.sh
+	@VMM=$(VMM) scripts/demo.sh
 check: deps-check
 	@scripts/check.sh
 bench: deps-check

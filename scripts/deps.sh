@@ -2,19 +2,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # deps.sh GROUP - install the Debian packages that GROUP needs and lacks, and
-# say so. Groups: build, check, demo, lint. Uses the configured apt sources.
+# say so. Groups: build, check, demo, qemu, lint. Uses the configured apt sources.
 set -euo pipefail
 
 build="gcc make pkg-config libc6-dev libjson-c-dev libvirt-dev libxml2-dev"
 kernel="linux-source-6.1 bc flex bison libelf-dev libssl-dev xz-utils cpio kmod python3"
 demo="$build $kernel jq busybox-static"
+qemu="$build qemu-system-x86 jq busybox-static cpio kmod xz-utils"
 check="$demo libcmocka-dev qemu-system-x86 libvirt-daemon-system libvirt-clients"
 lint="$check clang-format clang-tidy sparse perl"
 
 group=${1:-}
 case "$group" in
-build|check|demo|lint) packages=${!group} ;;
-*) echo "usage: scripts/deps.sh build|check|demo|lint" >&2; exit 2 ;;
+build|check|demo|qemu|lint) packages=${!group} ;;
+*) echo "usage: scripts/deps.sh build|check|demo|qemu|lint" >&2; exit 2 ;;
 esac
 
 installed() {
