@@ -115,8 +115,9 @@ $(B)/%.o: %.c
 
 -include $(shell find build -name '*.d' 2>/dev/null)
 
-.PHONY: deps-build deps-check deps-demo deps-lint
-deps-%:
+deps_targets := deps-build deps-check deps-demo deps-lint
+.PHONY: $(deps_targets)
+$(deps_targets): deps-%:
 	@scripts/deps.sh $*
 
 .PHONY: modules

@@ -297,6 +297,9 @@ int hvp_client_answer(struct hvp_client *client, int64_t id, int timeout_ms,
 		if (answers(message, id))
 			break;
 		json_object_put(message);
+		/* A server that goes on and on with events does not answer, either. */
+		if (now_ms() >= deadline)
+			return -ETIMEDOUT;
 	}
 	if (json_object_object_get_ex(message, "error", &body) &&
 	    json_object_is_type(body, json_type_object))

@@ -15,7 +15,7 @@
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/.." && pwd)
-cache=${HVPOKE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/hvpoke}
+cache=${HVPOKE_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/hvpoke}
 tarball=/usr/src/linux-source-6.1.tar.xz
 fragment=$top/configs/kernel/small.config
 steps=1540	# lines that make prints for a whole build, for the percentage

@@ -25,7 +25,7 @@ run() {
 	[[ $name == $pattern ]] || return 0
 	log=$logs/${name//\//-}.log
 	progress "running $name"
-	timeout -k 10 "${SUITE_TIMEOUT:-1200}" "$@" >"$log" 2>&1 </dev/null
+	timeout -k 10 "${SUITE_TIMEOUT:-2400}" "$@" >"$log" 2>&1 </dev/null
 	code=$?
 	while IFS= read -r line; do
 		case $line in

@@ -4,12 +4,19 @@
 # deps.sh GROUP - install the Debian packages that GROUP needs and lacks, and
 # say so. Groups: build, check, demo, qemu, lint. Uses the configured apt sources.
 set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
 
 build="gcc make pkg-config libc6-dev libjson-c-dev libvirt-dev libxml2-dev"
-kernel="linux-source-6.1 bc flex bison libelf-dev libssl-dev xz-utils cpio kmod python3"
-demo="$build $kernel jq busybox-static"
-qemu="$build qemu-system-x86 jq busybox-static cpio kmod xz-utils"
-check="$demo libcmocka-dev qemu-system-x86 libvirt-daemon-system libvirt-clients"
+guest="busybox-static cpio kmod"
+small="linux-source-6.1 bc flex bison libelf-dev libssl-dev xz-utils python3"
+demo="$build $guest jq bsdextrautils"
+qemu="$demo qemu-system-x86 xz-utils"
+# Where KVM emulates guest kernel mode the guest's kernel is built from source.
+case $(kvm_backend) in
+pvm | unknown) demo="$demo $small" ;;
+esac
+check="$demo libcmocka-dev mandoc qemu-system-x86 xz-utils binutils libvirt-daemon-system libvirt-clients"
 lint="$check clang-format clang-tidy sparse perl"
 
 group=${1:-}

@@ -22,7 +22,7 @@ guest_prepare() {
 	qemu)
 		# shellcheck source=scripts/demo-qemu.sh
 		. scripts/demo-qemu.sh
-		qemu_prepare 6.1 || return 1
+		qemu_prepare "$(stock_series)" || return 1
 		guest_busy=
 		guest_about="stock Debian kernel $stock_release under QEMU, emulated (TCG), hvpoke.ko loaded" ;;
 	pvm | unknown)
@@ -30,7 +30,7 @@ guest_prepare() {
 		guest_kernel=$guest_vmlinux
 		guest_initrd=$(dirname "$guest_vmlinux")/initramfs.cpio
 		guest_cmdline=$(grep -v '^#' configs/kernel/software-backend.cmdline | tr '\n' ' ')
-		guest_busy="hvpoke_busy.spin=1"
+		guest_busy="hvpoke_busy.spin=1 hvpoke_busy.hot=1"
 		guest_about="small kernel from Debian's linux-source-6.1, agent built in" ;;
 	esac
 }
@@ -40,7 +40,7 @@ guest_start() {
 	guest_name=$1
 	guest_log=build/$1.console
 	rm -f "$guest_log"
-	"$vmm" --name "$1" --vcpus "$2" --memory 512M --count-int3 --kernel "$guest_kernel" \
+	"$vmm" --name "$1" --vcpus "$2" --memory 512M --count-int3 --on-reboot exit --kernel "$guest_kernel" \
 		--initrd "$guest_initrd" --cmdline "$guest_cmdline $3" \
 		--serial "file:$guest_log" "${@:4}" 2>"build/$1.vmm.log" &
 	guest_pid=$!

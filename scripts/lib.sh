@@ -25,11 +25,15 @@ die() {
 # vmx, svm or pvm: what runs guests behind /dev/kvm; "none" without it.
 kvm_backend() {
 	[ -w /dev/kvm ] || { echo none; return; }
-	local b
+	local b found=
 	for b in intel:vmx amd:svm pvm:pvm; do
-		[ -d "/sys/module/kvm_${b%:*}" ] && { echo "${b#*:}"; return; }
+		[ ! -d "/sys/module/kvm_${b%:*}" ] || found=$found${b#*:}
 	done
-	echo unknown
+	# None, or more than one: not to be told from here (vmm/kvm_backend.c does the same).
+	case $found in
+	vmx | svm | pvm) echo "$found" ;;
+	*) echo unknown ;;
+	esac
 }
 
 # One line about the machine, for reports.

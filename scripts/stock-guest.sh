@@ -4,10 +4,19 @@
 # stock Debian kernel, hvpoke.ko and busybox in an initramfs. What is fetched is
 # kept in the cache, by the kernel's release.
 
-# stock_package KIND SERIES - the newest package (image, headers) of a stock kernel.
+# stock_package SERIES - the newest package of a stock kernel.
 stock_package() {
-	apt-cache pkgnames "linux-$1-$2." |
-		grep -E "^linux-$1-${2/./\\.}\.[0-9]+(-[0-9]+|\+deb[0-9]+)-amd64$" | sort -V | tail -n 1
+	apt-cache pkgnames "linux-image-$1." |
+		grep -E "^linux-image-[0-9.]+(-[0-9]+)?(\+deb[0-9]+)?-amd64$" | sort -V | tail -n 1
+}
+
+# 6.1 where Debian has it, else 6.12.
+stock_series() {
+	local series
+	for series in 6.1 6.12; do
+		[ -n "$(stock_package $series)" ] && break
+	done
+	echo "$series"
 }
 
 # stock_fetch SERIES [MODULE...] - the kernel and some of its modules (file names
@@ -15,10 +24,10 @@ stock_package() {
 # are: as root. Sets stock_release and stock_dir, which has vmlinuz and MODULE.ko.
 stock_fetch() {
 	local image headers
-	image=$(stock_package image "$1")
+	image=$(stock_package "$1")
 	if [ -z "$image" ]; then
 		echo "hvpoke: updating apt's package lists" >&2
-		apt-get update -qq && image=$(stock_package image "$1")
+		apt-get update -qq && image=$(stock_package "$1")
 	fi
 	[ -n "$image" ] || die "no stock Linux $1 image in the configured apt sources"
 	shift
@@ -90,14 +99,15 @@ stock_initramfs() {
 }
 
 stock_prepare() {
-	stock_fetch 6.1
+	stock_fetch "$(stock_series)"
 	progress "building hvpoke.ko for $stock_release"
 	scripts/build-modules.sh "$stock_release" >&2 || return 1
 	mkdir -p build/stock
 	stock_initramfs build/stock/initramfs.cpio || die "cannot make the initramfs"
 	guest_kernel=$stock_dir/vmlinuz
 	guest_initrd=build/stock/initramfs.cpio
-	guest_cmdline="console=ttyS0 reboot=k panic=1"
+	# init/main.c has some messages on from the start; all sites begin in one state.
+	guest_cmdline="console=ttyS0 reboot=k panic=1 dyndbg=-p"
 	guest_busy=
 	guest_vmlinux=
 	guest_about="stock Debian kernel $stock_release, hvpoke.ko in an initramfs"

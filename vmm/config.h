@@ -21,7 +21,7 @@ struct config {
 	char *serial_input;
 	char *control;
 	uint64_t max_sites; /* of one batch */
-	bool restart; /* on_reboot: else exit */
+	bool restart;	    /* on_reboot: else exit */
 	bool count_int3;
 };
 

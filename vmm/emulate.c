@@ -124,7 +124,7 @@ bool emulate_failure(struct vcpu *vcpu)
 	 * 64-bit fields from flags on: it, and two with size and bytes.
 	 */
 	if (run->emulation_failure.ndata < 3 || !(run->emulation_failure.flags & has_bytes))
-		return false;
+		return in_user_mode(vcpu) && !inject(vcpu, VECTOR_UD);
 	size = run->emulation_failure.insn_size;
 	if (size > sizeof(insn))
 		size = sizeof(insn);

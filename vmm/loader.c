@@ -77,6 +77,11 @@ bool loader_room(const struct memory *memory, uint64_t addr, uint64_t len)
 /* Small enough to stay in the cache between its two copies. */
 #define CHUNK 65536
 
+static bool all_zero(const uint8_t *buf, size_t len)
+{
+	return buf[0] == 0 && !memcmp(buf, buf + 1, len - 1);
+}
+
 int loader_copy(const struct memory *memory, const struct loader_file *file, uint64_t addr,
 		uint64_t len, uint64_t offset, struct message *message)
 {
@@ -95,7 +100,8 @@ int loader_copy(const struct memory *memory, const struct loader_file *file, uin
 
 		if (err)
 			return err;
-		if (pwrite(memory->fd, buf, part, at) != (ssize_t)part)
+		/* Guest memory is zero already, and kernels have MiBs of padding. */
+		if (!all_zero(buf, part) && pwrite(memory->fd, buf, part, at) != (ssize_t)part)
 			return message_set(message, -ENOMEM,
 					   "no memory for the guest to hold %s: %s", file->path,
 					   strerror(errno));

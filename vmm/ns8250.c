@@ -66,16 +66,22 @@ static void transmit(struct ns8250 *uart, uint8_t byte)
 	uart->thre_pending = !uart->tx_busy;
 }
 
+/* Input that had no room is wanted again. */
+static void ask_for_more(struct ns8250 *uart)
+{
+	if (uart->rx_refused && uart->rx_head == uart->rx_tail) {
+		uart->rx_refused = false;
+		eventfd_write(uart->event, 1);
+	}
+}
+
 static uint8_t receive(struct ns8250 *uart)
 {
 	uint8_t byte = 0;
 
 	if (uart->rx_head != uart->rx_tail)
 		byte = uart->rx[uart->rx_tail++ % NS8250_RX_SIZE];
-	if (uart->rx_refused && uart->rx_head == uart->rx_tail) {
-		uart->rx_refused = false;
-		eventfd_write(uart->event, 1);
-	}
+	ask_for_more(uart);
 	return byte;
 }
 
@@ -122,8 +128,10 @@ static uint8_t read_msr(const struct ns8250 *uart)
 
 static void write_fcr(struct ns8250 *uart, uint8_t value)
 {
-	if (value & UART_FCR_CLEAR_RCVR)
+	if (value & UART_FCR_CLEAR_RCVR) {
 		uart->rx_tail = uart->rx_head;
+		ask_for_more(uart);
+	}
 	/* UART_FCR_CLEAR_XMIT finds nothing: what is in our buffer has left the chip. */
 	uart->fcr = value & UART_FCR_ENABLE_FIFO;
 }

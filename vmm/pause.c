@@ -246,13 +246,14 @@ void pause_end(struct pause *pause, struct pause_cpu *self, struct hvp_pause_tim
 {
 	uint64_t start = now_ns();
 
-	open_gate(pause);
-	if (times)
-		times->wake_ns = now_ns() - start;
+	/* While the gate is still ours: the next coordinator must not take us for stopped. */
 	if (self) {
 		count_running(pause);
 		set_state(self, VCPU_RINGING, VCPU_VMM);
 	}
+	open_gate(pause);
+	if (times)
+		times->wake_ns = now_ns() - start;
 }
 
 void pause_exit(struct pause *pause)

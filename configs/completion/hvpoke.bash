@@ -17,6 +17,8 @@ _hvpoke_vms()
 	fi
 	for socket in "$dir"/*.sock; do
 		[[ -S $socket ]] || continue
+		# Nobody listens at a dead VM's socket: the kernel's table says so.
+		grep -qF " 00010000 " < <(grep -F " $socket" /proc/net/unix 2>/dev/null) || continue
 		socket=${socket##*/}
 		printf '%s\n' "${socket%.sock}"
 	done

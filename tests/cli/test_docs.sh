@@ -75,6 +75,23 @@ exits() {
 	[ "$code" = "$expected" ] || { echo "exit code $code, not $expected: $*"; return 1; }
 }
 
+# The example's kernel command line is the one that the demo and the tests use.
+same_cmdline() {
+	diff <(jq -r .cmdline configs/small.json) \
+		<(grep -v '^#' configs/kernel/software-backend.cmdline | xargs)
+}
+
+# Documents name tests that there are.
+tests_exist() {
+	local name missing=0
+	for name in $(grep -ho 'test_[a-z0-9_]*' docs/*.md README.md | sort -u); do
+		compgen -G "tests/*/$name.*" >/dev/null || { echo "there is no $name"; missing=1; }
+	done
+	return "$missing"
+}
+
+check "configs/small.json has the small guest's command line" same_cmdline
+check "every test that a document names is there" tests_exist
 check "the man page has every command" each commands '^\.Cm .*\<@\>|^\.It Cm .*\<@\>' $man
 check "the man page has every option" each options 'Fl @\>' $man
 check "the completion has every command" each commands "commands='.*\<@\>" $completion

@@ -3,18 +3,25 @@
  * hvpoke_busy - load for a small test guest, built in.
  *
  *   hvpoke_busy.spin=1  one user-mode task on each CPU that never stops
- *   hvpoke_busy.tick=1  a pr_debug() once a second, to see a site at work
+ *   hvpoke_busy.tick=1  a pr_debug() once a second, to see a site at work; and
+ *                       requests of the guest's own, see busy_ask()
+ *   hvpoke_busy.hot=1   a kernel thread on the last CPU that runs through eight
+ *                       sites all the time, so that patching with INT3 is met
  *
  * It is a driver since a program in such a guest can do nothing: where KVM's
  * back end emulates the guest's kernel mode, system calls do not work.
  */
 #include <linux/cpumask.h>
+#include <linux/dynamic_debug.h>
 #include <linux/init.h>
+#include <linux/kallsyms.h>
 #include <linux/kernel.h>
+#include <linux/kthread.h>
 #include <linux/moduleparam.h>
 #include <linux/pid.h>
 #include <linux/sched.h>
 #include <linux/sched/task.h>
+#include <linux/string.h>
 #include <linux/umh.h>
 #include <linux/workqueue.h>
 
@@ -25,6 +32,10 @@ MODULE_PARM_DESC(spin, "keep every CPU busy in user mode");
 static bool tick;
 module_param(tick, bool, 0444);
 MODULE_PARM_DESC(tick, "print a debug message once a second");
+
+static bool hot;
+module_param(hot, bool, 0444);
+MODULE_PARM_DESC(hot, "run through sites all the time");
 
 static void busy_start(struct work_struct *work);
 static DECLARE_DELAYED_WORK(busy_start_work, busy_start);
@@ -63,6 +74,50 @@ static int busy_spin_on(unsigned int cpu)
 	return call_usermodehelper_exec(info, UMH_WAIT_EXEC);
 }
 
+/* Sites of dynamic debug without a message behind them. */
+#define BUSY_SITE(name)                                                        \
+	do {                                                                   \
+		DEFINE_DYNAMIC_DEBUG_METADATA(name, "hvpoke_busy: hot " #name); \
+		if (DYNAMIC_DEBUG_BRANCH(name))                                \
+			WRITE_ONCE(busy_seen, busy_seen + 1);                  \
+	} while (0)
+
+static unsigned long busy_seen;
+
+static int busy_hot(void *unused)
+{
+	int i;
+
+	set_user_nice(current, MAX_NICE);
+	for (;;) {
+		for (i = 0; i < 100; i++) {
+			BUSY_SITE(a);
+			BUSY_SITE(b);
+			BUSY_SITE(c);
+			BUSY_SITE(d);
+			BUSY_SITE(e);
+			BUSY_SITE(f);
+			BUSY_SITE(g);
+			BUSY_SITE(h);
+		}
+		cond_resched();
+	}
+	return 0;
+}
+
+static void busy_start_hot(void)
+{
+	struct task_struct *task;
+
+	task = kthread_create(busy_hot, NULL, "hvpoke_hot");
+	if (IS_ERR(task)) {
+		pr_warn("hvpoke_busy: no hot thread: error %ld\n", PTR_ERR(task));
+		return;
+	}
+	kthread_bind(task, cpumask_last(cpu_online_mask));
+	wake_up_process(task);
+}
+
 static void busy_start(struct work_struct *work)
 {
 	struct task_struct *init;
@@ -87,13 +142,40 @@ static void busy_start(struct work_struct *work)
 		if (error)
 			pr_warn("hvpoke_busy: no spinner on CPU %u: error %d\n", cpu, error);
 	}
+	if (hot)
+		busy_start_hot();
 	pr_info("hvpoke_busy: %u CPUs busy\n", num_online_cpus());
+}
+
+/*
+ * A request of the guest's own, by the function into which a write to the
+ * control file comes. The host asks for it by the flag t of the descriptor below,
+ * which requests for p leave alone, and which this one takes off again: it is one
+ * write of two queries.
+ */
+static void busy_ask(void)
+{
+	static const char write[] = "module usbcore +p; func busy_ask -t";
+	DEFINE_DYNAMIC_DEBUG_METADATA(asked, "hvpoke_busy: ask");
+	int (*exec_queries)(char *query, const char *modname);
+	char query[sizeof(write)];
+
+	if (!(asked.flags & _DPRINTK_FLAGS_INCL_TID))
+		return;
+	exec_queries = (void *)kallsyms_lookup_name("ddebug_exec_queries");
+	if (!exec_queries) {
+		pr_warn("hvpoke_busy: ddebug_exec_queries() is not there\n");
+		return;
+	}
+	memcpy(query, write, sizeof(query));
+	pr_info("hvpoke_busy: asked, %d descriptors matched\n", exec_queries(query, NULL));
 }
 
 static void busy_tick(struct work_struct *work)
 {
 	static unsigned long ticks;
 
+	busy_ask();
 	pr_debug("hvpoke_busy: tick %lu\n", ++ticks);
 	schedule_delayed_work(&busy_tick_work, HZ);
 }

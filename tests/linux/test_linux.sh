@@ -15,11 +15,11 @@ cd "$(dirname "$0")/../.."
 vcpus=$1
 test_begin check-linux-"$vcpus"
 
-plan 24
+plan 29
 needs_small_kernel
 guest_prepare "$(kvm_backend)" || die "the guest kernel does not build"
-guest_start "$name" "$vcpus" "hvpoke_busy.spin=1 hvpoke_busy.tick=1"
-check "boots with $vcpus vCPUs and the agent registers" guest_wait 400
+guest_start "$name" "$vcpus" "$guest_busy hvpoke_busy.tick=1"
+check "boots with $vcpus vCPUs and the agent registers" guest_wait 900
 check "all vCPUs are up" grep -q "Brought up 1 node, $vcpus CPUs" "$guest_log"
 wait_for 60 grep -q "CPUs busy" "$guest_log"
 check "all vCPUs are busy" grep -q "$vcpus CPUs busy" "$guest_log"
@@ -34,6 +34,8 @@ check "native +p: the kernel patches, no batch reaches the host" \
 check "native +p: every site is its JMP, keys and flags agree" state --expect all-on
 text native-on
 toggle native-off --native '-p'
+check "native: CPUs that ran through the sites met INT3s" \
+	[ $(($(field native-on int3) + $(field native-off int3))) -gt 0 ]
 check "native -p: every site is a NOP again" state --expect all-off
 
 # The same through hvpoke.
@@ -74,6 +76,19 @@ check "a malformed query is refused with its word and column" \
 	grep -q 'column 1' "$work/bad.txt"
 "$hvpoke" toggle "$name" '=_' >/dev/null
 check "=_ clears all" state --expect all-off
+
+# A request of the guest's own: one write of two queries, as to the control file.
+"$hvpoke" stats --json "$name" >"$work/before.json"
+"$hvpoke" toggle "$name" 'func busy_ask +t; func hvp_result_report +p' >/dev/null
+check "the guest asks for something itself" wait_for_new_line "$guest_log" "hvpoke_busy: asked" 30
+"$hvpoke" stats --json "$name" >"$work/after.json"
+# One batch for the host's request that set it off, one for the guest's.
+check "its two queries were one batch and one pause" \
+	[ "$(($(field after batches) - $(field before batches))) $(($(field after pauses) - $(field before pauses)))" = "2 2" ]
+check "it says what it cost" \
+	grep -q 'request of the guest: .* 0 the kernel.s own way, 1 batches' "$guest_log"
+"$hvpoke" toggle "$name" 'func hvp_result_report -p' >/dev/null
+check "just what it asked for is on" state --expect on-if 'module usbcore'
 
 # The way out.
 guest_stop

@@ -17,7 +17,7 @@ plan 7
 needs_small_kernel
 guest_prepare "$(kvm_backend)" || die "the guest kernel does not build"
 guest_start "$name" 2 "" --max-sites 100
-check "boots and the agent registers" guest_wait 400
+check "boots and the agent registers" guest_wait 900
 
 toggle on '+p'
 check "+p: no batch was taken, all went the kernel's own way, with the reason" \

@@ -25,7 +25,7 @@ needs_small_kernel() {
 toggle() {
 	local out=$1
 	shift
-	"$hvpoke" toggle --json --timeout 400 "$name" "$@" >"$work/$out.json"
+	"$hvpoke" toggle --json --timeout 900 "$name" "$@" >"$work/$out.json"
 }
 
 # field OUT NAME - of that JSON.

@@ -411,7 +411,7 @@ static void completes_names(void **state)
 		const char *offers;
 	} cases[] = {
 		{"hvpoke to", "toggle\n"},
-		{"hvpoke info ", "crashed vm\n"},
+		{"hvpoke info ", "vm\n"}, /* not the crashed one */
 		{"hvpoke info v", "vm\n"},
 		{"hvpoke info x", "\n"},
 		{"hvpoke info vm ", "\n"},
