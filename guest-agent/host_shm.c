@@ -115,7 +115,7 @@ static u32 wait_done(u64 seq)
 	u64 abandoned = hvpoke_shm_word(seq, HVPOKE_SHM_ABANDONED);
 
 	for (;; usleep_range(20, 50)) {
-		word = smp_load_acquire(&mail()->state);
+		word = smp_load_acquire(&mail()->state); /* the answer is read after it */
 		if (hvpoke_shm_seq(word) != seq)
 			return HVPOKE_HOST_ERROR;
 		switch (hvpoke_shm_state(word)) {
@@ -153,6 +153,7 @@ static u32 send(struct hvpoke_cmd *cmd)
 	iowrite32(READ_ONCE(host()->doorbell), hvp_shm.registers + HVPOKE_SHM_DOORBELL_REG);
 	status = wait_done(seq);
 	word = hvpoke_shm_word(seq, HVPOKE_SHM_DONE);
+	/* Likewise. */
 	if (smp_load_acquire(&mail()->state) != word)
 		return status;
 	memcpy(cmd, page, sizeof(*cmd));
