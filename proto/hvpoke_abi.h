@@ -71,7 +71,8 @@
 	X(BAD_HEADER,    4, "a reserved field is not zero or a count is out of range") \
 	X(BAD_LENGTH,    5, "a site's length is neither 2 nor 5 bytes") \
 	X(BAD_OPCODE,    6, "a site's old or new bytes are not a whole NOP, JMP or CALL") \
-	X(BAD_STRADDLE,  7, "a site's second page is missing, not needed, or not the one that follows") \
+	X(BAD_STRADDLE,  7, \
+	  "a site's second page is missing, not needed, or not the one that follows") \
 	X(UNSORTED,      8, "the sites are not sorted by address") \
 	X(OVERLAP,       9, "a site overlaps the one before it") \
 	X(NOT_TEXT,     10, "a site lies outside of the registered text ranges") \
@@ -131,6 +132,7 @@ struct hvpoke_range {
 	__u64 len;		/* IN bytes, not 0 */
 	__u64 reserved;		/* IN 0 */
 };
+
 #define HVPOKE_RANGES_PER_PAGE	(HVPOKE_PAGE_SIZE / sizeof(struct hvpoke_range))
 #define HVPOKE_MAX_RANGES	65536u
 
@@ -169,6 +171,7 @@ struct hvpoke_entry {
 	__u8 new_insn[HVPOKE_MAX_INSN];	/* IN what is to stand there */
 	__u8 reserved[5];		/* IN 0 */
 };
+
 #define HVPOKE_ENTRIES_PER_PAGE	(HVPOKE_PAGE_SIZE / sizeof(struct hvpoke_entry))
 
 /*
