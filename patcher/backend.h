@@ -9,8 +9,8 @@
 
 /* Where the time of one pause went, CLOCK_MONOTONIC nanoseconds. */
 struct hvp_pause_times {
-	uint64_t kick_ns;	/* first kick until the last vCPU stood still */
-	uint64_t wake_ns;	/* resume called until every vCPU was let go */
+	uint64_t kick_ns; /* first kick until the last vCPU stood still */
+	uint64_t wake_ns; /* resume called until every vCPU was let go */
 };
 
 /*

@@ -14,7 +14,7 @@ typedef struct {
 
 static inline gpa_t gpa(uint64_t addr)
 {
-	return (gpa_t){ .addr = addr };
+	return (gpa_t){.addr = addr};
 }
 
 #endif /* HVP_GPA_H */

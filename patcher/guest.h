@@ -18,16 +18,16 @@
 struct hvp_guest;
 
 struct hvp_stats {
-	uint64_t batches;		/* applied */
-	uint64_t refused;		/* any status but OK */
-	uint64_t sites;			/* written since start */
+	uint64_t batches; /* applied */
+	uint64_t refused; /* any status but OK */
+	uint64_t sites;	  /* written since start */
 	uint64_t pauses;
-	uint64_t requests;		/* host requests completed */
+	uint64_t requests; /* host requests completed */
 	uint64_t last_pause_ns, last_apply_ns, last_kick_ns, last_wake_ns;
 	uint64_t max_pause_ns;
 	uint64_t total_pause_ns;
-	uint64_t pause_p50_ns, pause_p99_ns;	/* over the last 1,024 pauses */
-	uint32_t last_status;			/* enum hvpoke_status of the last batch */
+	uint64_t pause_p50_ns, pause_p99_ns; /* over the last 1,024 pauses */
+	uint32_t last_status;		     /* enum hvpoke_status of the last batch */
 };
 
 /* What the agent said of itself; all zero if none is registered. */
@@ -41,11 +41,11 @@ struct hvp_agent_info {
 
 /* The outcome of a host request, as it goes to its client. */
 struct hvp_outcome {
-	struct hvpoke_complete guest;	/* strings terminated */
-	uint64_t pauses;		/* pauses made for the guest while it ran */
-	uint64_t pause_ns;		/* their sum */
-	uint64_t apply_ns;		/* likewise */
-	bool lost;			/* the agent went away; nothing else is valid */
+	struct hvpoke_complete guest; /* strings terminated */
+	uint64_t pauses;	      /* pauses made for the guest while it ran */
+	uint64_t pause_ns;	      /* their sum */
+	uint64_t apply_ns;	      /* likewise */
+	bool lost;		      /* the agent went away; nothing else is valid */
 };
 
 /*

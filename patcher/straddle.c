@@ -11,18 +11,18 @@
 #include "check.h"
 #include "hvpoke_sort.h"
 
+/* Sorted, in @items or behind them; *@found: how many. */
 static struct hvpoke_sort_item *second_parts(const union hvp_slot *slot, uint32_t nr,
-					     struct hvpoke_sort_item *items)
+					     struct hvpoke_sort_item *items, uint32_t *found)
 {
-	uint32_t found = 0;
-
+	*found = 0;
 	for (uint32_t i = 0; i < nr; i++)
 		if (slot[i].entry.gpa2)
-			items[found++] = (struct hvpoke_sort_item){
+			items[(*found)++] = (struct hvpoke_sort_item){
 				.key = slot[i].entry.gpa2,
 				.index = i,
 			};
-	return hvpoke_sort(items, found, items + found);
+	return hvpoke_sort(items, *found, items + *found);
 }
 
 static uint32_t later(uint32_t a, uint32_t b)
@@ -58,8 +58,8 @@ static uint32_t first_overlap(const union hvp_slot *slot, uint32_t nr,
 enum hvpoke_status hvp_straddle_check(const union hvp_slot *slot, uint32_t nr,
 				      uint32_t nr_straddling, uint32_t *bad_index)
 {
-	struct hvpoke_sort_item *items;
-	uint32_t found;
+	struct hvpoke_sort_item *items, *second;
+	uint32_t found, nr_second;
 
 	if (!nr_straddling)
 		return HVPOKE_OK;
@@ -68,7 +68,8 @@ enum hvpoke_status hvp_straddle_check(const union hvp_slot *slot, uint32_t nr,
 		hvp_host_error("no memory to check the sites that straddle pages", ENOMEM);
 		return HVPOKE_HOST_ERROR;
 	}
-	found = first_overlap(slot, nr, second_parts(slot, nr, items), nr_straddling);
+	second = second_parts(slot, nr, items, &nr_second);
+	found = first_overlap(slot, nr, second, nr_second);
 	free(items);
 	if (found == HVPOKE_NO_INDEX)
 		return HVPOKE_OK;

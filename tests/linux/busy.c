@@ -75,11 +75,11 @@ static int busy_spin_on(unsigned int cpu)
 }
 
 /* Sites of dynamic debug without a message behind them. */
-#define BUSY_SITE(name)                                                        \
-	do {                                                                   \
+#define BUSY_SITE(name)                                                         \
+	do {                                                                    \
 		DEFINE_DYNAMIC_DEBUG_METADATA(name, "hvpoke_busy: hot " #name); \
-		if (DYNAMIC_DEBUG_BRANCH(name))                                \
-			WRITE_ONCE(busy_seen, busy_seen + 1);                  \
+		if (DYNAMIC_DEBUG_BRANCH(name))                                 \
+			WRITE_ONCE(busy_seen, busy_seen + 1);                   \
 	} while (0)
 
 static unsigned long busy_seen;
