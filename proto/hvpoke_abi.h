@@ -198,7 +198,7 @@ struct hvpoke_batch {
  * aligned in data; record.size leads to the next.
  */
 #define HVPOKE_REQ_NATIVE	(1u << 0)	/* go the kernel's own way */
-#define HVPOKE_REQ_COUNT_IDLE	(1u << 1)	/* patch nothing: sleep idle_ms, count IPIs */
+#define HVPOKE_REQ_COUNT_IDLE	(1u << 1)	/* patch nothing for idle_ms, count IPIs */
 
 /* Terms that a `!` stands before. */
 #define HVPOKE_NEG_FUNC		(1u << 0)
