@@ -103,6 +103,8 @@ int vm_connect(const struct options *options, const char *name, struct hvp_clien
 int vm_call(const struct options *options, const char *name, const char *method,
 	    struct json_object *params, unsigned int timeout_ms, bool progress,
 	    struct json_object **result);
+/* Print a reply's @result (taken) as JSON or for people, as asked. Returns DONE. */
+int show_result(const struct options *options, struct json_object *result);
 /* A method without parameters whose result is shown as it is. */
 int vm_show(const struct options *options, const char *method);
 

@@ -27,10 +27,5 @@ int cmd_idle(const struct options *options)
 	err = vm_call(options, options->args[0], "idle", params, timeout_ms, true, &result);
 	if (err)
 		return err;
-	if (options->json)
-		print_json(result);
-	else
-		print_object(result);
-	json_object_put(result);
-	return DONE;
+	return show_result(options, result);
 }

@@ -222,6 +222,16 @@ int vm_call(const struct options *options, const char *name, const char *method,
 	return error ? report_reply(options, error) : DONE;
 }
 
+int show_result(const struct options *options, struct json_object *result)
+{
+	if (options->json)
+		print_json(result);
+	else
+		print_object(result);
+	json_object_put(result);
+	return DONE;
+}
+
 int vm_show(const struct options *options, const char *method)
 {
 	struct json_object *result = NULL;
@@ -229,10 +239,5 @@ int vm_show(const struct options *options, const char *method)
 
 	if (err)
 		return err;
-	if (options->json)
-		print_json(result);
-	else
-		print_object(result);
-	json_object_put(result);
-	return DONE;
+	return show_result(options, result);
 }
