@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 #   make          the two programs, build/release/hvpoke and hvpoke-vmm
-#   make demo     the main job, end to end (README)
+#   make demo     the main job, end to end (README); VMM=qemu under QEMU
 #   make check    every test; ends with "N passed, N failed, N skipped"
 #   make bench    the figures; writes build/bench.json
 #   make help     the rest
@@ -23,26 +23,33 @@ CFLAGS_tsan := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 JSONC_CFLAGS = $(shell pkg-config --cflags json-c)
 JSONC_LIBS = $(shell pkg-config --libs json-c)
 
-CPPFLAGS += -D_GNU_SOURCE -Iproto -Ipatcher -Ivmm
+CPPFLAGS += -D_GNU_SOURCE -Iproto -Ipatcher -Ivmm -Iqemu
 override CFLAGS += -std=gnu11 -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -pthread -fstack-protector-strong $(CFLAGS_$(VARIANT)) $(JSONC_CFLAGS)
 LDLIBS += $(JSONC_LIBS) -pthread
+# Only the command line talks to libvirt.
+LIBVIRT_CFLAGS = $(shell pkg-config --cflags libvirt libxml-2.0)
+LIBVIRT_LIBS = $(shell pkg-config --libs libvirt libxml-2.0)
 
 patcher_srcs := $(wildcard patcher/*.c)
 cli_srcs := $(wildcard patcher/cli/*.c)
 vmm_srcs := $(filter-out vmm/main.c,$(wildcard vmm/*.c))
+qemu_srcs := $(filter-out qemu/main.c,$(wildcard qemu/*.c))
 unit_srcs := $(wildcard tests/unit/test_*.c)
 unit_lib_srcs := $(filter-out $(unit_srcs),$(wildcard tests/unit/*.c))
 kvm_srcs := $(wildcard tests/kvm/test_*.c)
 kvm_lib_srcs := $(filter-out $(kvm_srcs),$(wildcard tests/kvm/*.c))
+qemu_test_srcs := $(wildcard tests/qemu/test_*.c)
+qemu_test_lib_srcs := $(filter-out $(qemu_test_srcs),$(wildcard tests/qemu/*.c))
 bench_srcs := $(wildcard tests/bench/*.c)
 
 objs = $(patsubst %.c,$(B)/%.o,$(1))
 unit_bins := $(patsubst %.c,$(B)/%,$(unit_srcs))
 kvm_bins := $(patsubst %.c,$(B)/%,$(kvm_srcs))
+qemu_bins := $(patsubst %.c,$(B)/%,$(qemu_test_srcs))
 bench_bins := $(patsubst %.c,$(B)/%,$(bench_srcs))
 
-programs := $(B)/hvpoke $(B)/hvpoke-vmm
+programs := $(B)/hvpoke $(B)/hvpoke-vmm $(B)/hvpoked
 
 .PHONY: all
 all: deps-build
@@ -55,26 +62,34 @@ $(B)/tests/linux/sites: $(B)/tests/linux/sites.o
 	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^
 unit-tests: $(unit_bins)
 kvm-tests: $(kvm_bins)
+qemu-tests: $(qemu_bins) $(B)/hvpoked $(B)/hvpoke $(B)/tests/qemu/guest.elf
 bench-bins: $(bench_bins)
 linux-tests: $(B)/tests/linux/sites
-.PHONY: linux-tests unit-tests kvm-tests bench-bins
+.PHONY: linux-tests unit-tests kvm-tests qemu-tests bench-bins
 
 $(B)/libhvpoke.a: $(call objs,$(patcher_srcs))
 $(B)/libhvvmm.a: $(call objs,$(vmm_srcs))
 $(B)/libguest.a: $(call objs,$(kvm_lib_srcs))
 $(B)/libunit.a: $(call objs,$(unit_lib_srcs))
+$(B)/libhvpoked.a: $(call objs,$(qemu_srcs))
+$(B)/libqemutest.a: $(call objs,$(qemu_test_lib_srcs))
 %.a:
 	@rm -f $@
 	$(call say,AR)$(AR) rcs $@ $^
 
+$(B)/patcher/cli/%.o: override CFLAGS += $(LIBVIRT_CFLAGS)
 $(B)/hvpoke: $(call objs,$(cli_srcs)) $(B)/libhvpoke.a
-	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
+	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) $(LIBVIRT_LIBS)
 $(B)/hvpoke-vmm: $(B)/vmm/main.o $(B)/libhvvmm.a $(B)/libhvpoke.a
+	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
+$(B)/hvpoked: $(B)/qemu/main.o $(B)/libhvpoked.a $(B)/libhvpoke.a
 	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
 
 $(unit_bins): $(B)/%: $(B)/%.o $(B)/libunit.a $(B)/libhvvmm.a $(B)/libhvpoke.a
 	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 $(kvm_bins): $(B)/%: $(B)/%.o $(B)/libguest.a $(B)/libhvvmm.a $(B)/libhvpoke.a
+	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+$(qemu_bins): $(B)/%: $(B)/%.o $(B)/libqemutest.a $(B)/libhvpoked.a $(B)/libhvpoke.a
 	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 $(bench_bins): $(B)/%: $(B)/%.o $(B)/libguest.a $(B)/libhvvmm.a $(B)/libhvpoke.a
 	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
@@ -84,6 +99,15 @@ $(bench_bins): $(B)/%: $(B)/%.o $(B)/libguest.a $(B)/libhvvmm.a $(B)/libhvpoke.a
 # exceptions push their frames where a red zone would be.
 $(B)/tests/kvm/%.o $(B)/tests/bench/%.o: override CFLAGS += -fno-stack-protector -fcf-protection=none \
 	-mno-red-zone
+
+# A guest for QEMU: 32 bits, and nothing of the host's (types.h apart).
+$(B)/tests/qemu/guest.elf: $(wildcard tests/qemu/guest/*) $(wildcard proto/*.h)
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) -m32 -march=i686 -std=gnu11 -O2 -Wall -Wextra -Werror -ffreestanding -fno-pic \
+		-fno-stack-protector -fcf-protection=none -mno-sse -mno-mmx \
+		-fno-asynchronous-unwind-tables -isystem /usr/include/x86_64-linux-gnu -Iproto \
+		-DSITES=2048 -nostdlib -static -Wl,--build-id=none -Wl,-m,elf_i386 \
+		-T tests/qemu/guest/guest.ld -o $@ tests/qemu/guest/start.S tests/qemu/guest/guest.c
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
@@ -103,7 +127,7 @@ modules:
 .PHONY: demo check bench lint
 demo: deps-demo
 	@$(MAKE) --no-print-directory -j$(jobs) programs
-	@scripts/demo.sh
+	@VMM=$(VMM) scripts/demo.sh
 check: deps-check
 	@scripts/check.sh
 bench: deps-check
@@ -118,6 +142,10 @@ install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 755 $(programs) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/lib/systemd/system
+	install -m 644 docs/man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8
+	sed 's,/usr/local/bin,$(PREFIX)/bin,' configs/hvpoked.service \
+		>$(DESTDIR)$(PREFIX)/lib/systemd/system/hvpoked.service
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	install -m 644 configs/completion/hvpoke.bash \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/hvpoke

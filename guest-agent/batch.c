@@ -198,9 +198,8 @@ static u32 batch_send(const struct hvpoke_sort_item *item, struct hvp_result *re
 
 	mutex_lock(hvp_symbols.text_mutex);
 	cmd.nr_entries = batch_build(item);
-	cmd.entries_gpa = hvp_pages_gpa(&batch.entries);
 	if (cmd.nr_entries)
-		status = hvp_host_batch(&cmd);
+		status = hvp_host_batch(&cmd, &batch.entries);
 	mutex_unlock(hvp_symbols.text_mutex);
 
 	if (cmd.nr_entries && status == HVPOKE_OK) {
@@ -210,6 +209,13 @@ static u32 batch_send(const struct hvpoke_sort_item *item, struct hvp_result *re
 	if (status == HVPOKE_NOT_HELLO)
 		hvp_ranges_stale();
 	return status;
+}
+
+static u32 greet_and_send(const struct hvpoke_sort_item *item, struct hvp_result *result)
+{
+	u32 status = hvp_ranges_sync();
+
+	return status == HVPOKE_OK ? batch_send(item, result) : status;
 }
 
 static void batch_native(const struct hvpoke_sort_item *item, struct hvp_result *result)
@@ -252,9 +258,10 @@ u32 hvp_batch_flush(struct hvp_result *result)
 	if (!batch.nr)
 		return HVPOKE_OK;
 	item = batch_sort();
-	status = hvp_ranges_sync();
-	if (status == HVPOKE_OK)
-		status = batch_send(item, result);
+	status = greet_and_send(item, result);
+	/* A host that has been started between the two. */
+	if (status == HVPOKE_NOT_HELLO)
+		status = greet_and_send(item, result);
 	if (status != HVPOKE_OK) {
 		say(status);
 		batch_native(item, result);

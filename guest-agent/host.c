@@ -1,82 +1,69 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The host's side of the machine: found by CPUID, called through a port.
+ * The host as the agent sees it: commands, one at a time, by whichever way
+ * there is. hvpoke's own VMM has a port, QEMU a PCI device.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/gfp.h>
-#include <linux/io.h>
+#include <linux/init.h>
+#include <linux/math.h>
 #include <linux/mutex.h>
-#include <linux/string.h>
-
-#include <asm/cpufeature.h>
-#include <asm/processor.h>
 
 #include "hvpoke.h"
+#include "transport.h"
 
-#define NO_HOST \
-	"no hvpoke host: the hypervisor has no hvpoke CPUID leaf (\"%s\", looked for from %#x on)\n"
+#define NO_HOST                                                                            \
+	"no hvpoke host: the hypervisor has no hvpoke CPUID leaf (" HVPOKE_CPUID_SIGNATURE \
+	"), and there is no PCI device 1af4:1110 (ivshmem-doorbell) that hvpoked serves%s\n"
+#define NO_PCI (IS_ENABLED(CONFIG_PCI_MSI) ? "" : " (a kernel without CONFIG_PCI_MSI)")
 
 static struct {
 	struct mutex lock; /* the command page, one command at a time */
 	struct hvpoke_cmd *cmd;
-	u16 port;
-	unsigned int irq;
+	const struct hvp_transport *transport;
 } door = {
 	.lock = __MUTEX_INITIALIZER(door.lock),
 };
 
-/*
- * Only CPUID is asked of a hypervisor that may be anybody's; the port is not
- * touched before the signature was seen.
- */
 int __init hvp_host_find(void)
 {
-	u32 base = 0, version, features, port, irq;
+	int err = hvp_port_open(&door.transport);
 
-	if (boot_cpu_has(X86_FEATURE_HYPERVISOR))
-		base = hypervisor_cpuid_base(HVPOKE_CPUID_SIGNATURE, 1);
-	if (!base) {
-		/* A kernel with the agent built in may run anywhere. */
-		if (IS_BUILTIN(CONFIG_HVPOKE))
-			pr_info(NO_HOST, HVPOKE_CPUID_SIGNATURE, HVPOKE_CPUID_FIRST);
-		else
-			pr_err(NO_HOST, HVPOKE_CPUID_SIGNATURE, HVPOKE_CPUID_FIRST);
-		return -ENODEV;
-	}
-	cpuid(base + 1, &version, &features, &port, &irq);
-	if (version != HVPOKE_ABI_VERSION) {
-		pr_err("the host speaks version %u of the protocol, this agent version %u\n",
-		       version, HVPOKE_ABI_VERSION);
-		return -EPROTO;
-	}
-	if (!(features & HVPOKE_FEAT_BATCH)) {
-		pr_err("the host takes no batches (features %#x)\n", features);
-		return -EPROTO;
-	}
-	if (inl(port) != HVPOKE_PORT_MAGIC) {
-		pr_err("no answer at the host's doorbell, port %#x\n", port);
-		return -EIO;
-	}
+	if (err == -ENODEV && IS_ENABLED(CONFIG_PCI_MSI))
+		err = hvp_shm_open(&door.transport);
+	/* A kernel with the agent built in may run anywhere. */
+	if (err == -ENODEV && IS_BUILTIN(CONFIG_HVPOKE))
+		pr_info(NO_HOST, NO_PCI);
+	else if (err == -ENODEV)
+		pr_err(NO_HOST, NO_PCI);
+	if (err)
+		return err;
 	door.cmd = (void *)get_zeroed_page(GFP_KERNEL);
-	if (!door.cmd)
+	if (!door.cmd) {
+		door.transport->close();
 		return -ENOMEM;
-	door.port = port;
-	door.irq = features & HVPOKE_FEAT_REQUESTS ? irq : 0;
+	}
 	return 0;
 }
 
-unsigned int hvp_host_irq(void)
+int hvp_host_listen(void)
 {
-	return door.irq;
+	return door.transport->listen();
 }
 
-/*
- * Run the command whose part of the page is filled in. The OUT is an exit of
- * this CPU to the host, which is done when the next instruction runs; the
- * compiler is told that memory changes there.
- */
-static u32 ring(u32 command)
+void hvp_host_deafen(void)
+{
+	door.transport->deafen();
+}
+
+bool hvp_host_greeted(void)
+{
+	return door.transport->greeted();
+}
+
+/* The command whose part of the page is filled in. */
+static u32 send(u32 command)
 {
 	struct hvpoke_cmd *cmd = door.cmd;
 
@@ -86,32 +73,38 @@ static u32 ring(u32 command)
 	/* What stands there if nobody answers. */
 	cmd->status = HVPOKE_HOST_ERROR;
 	cmd->reserved = 0;
-	barrier();
-	outl(virt_to_phys(cmd) >> PAGE_SHIFT, door.port);
-	barrier();
-	return cmd->status;
+	return door.transport->send(cmd);
 }
 
-u32 hvp_host_hello(struct hvpoke_hello *hello)
+u32 hvp_host_hello(struct hvpoke_hello *hello, const struct hvp_pages *ranges)
 {
-	u32 status;
+	u32 status = HVPOKE_TOO_LARGE;
 
 	mutex_lock(&door.lock);
-	door.cmd->hello = *hello;
-	status = ring(HVPOKE_CMD_HELLO);
-	*hello = door.cmd->hello;
+	hello->ranges_gpa = door.transport->lay_out(ranges, DIV_ROUND_UP(hello->nr_ranges,
+									 HVPOKE_RANGES_PER_PAGE));
+	if (hello->ranges_gpa) {
+		door.cmd->hello = *hello;
+		status = send(HVPOKE_CMD_HELLO);
+		*hello = door.cmd->hello;
+	}
 	mutex_unlock(&door.lock);
 	return status;
 }
 
-u32 hvp_host_batch(struct hvpoke_batch *batch)
+u32 hvp_host_batch(struct hvpoke_batch *batch, const struct hvp_pages *entries)
 {
-	u32 status;
+	u32 status = HVPOKE_TOO_LARGE;
 
 	mutex_lock(&door.lock);
-	door.cmd->batch = *batch;
-	status = ring(HVPOKE_CMD_BATCH);
-	*batch = door.cmd->batch;
+	batch->entries_gpa =
+		door.transport->lay_out(entries,
+					DIV_ROUND_UP(batch->nr_entries, HVPOKE_ENTRIES_PER_PAGE));
+	if (batch->entries_gpa) {
+		door.cmd->batch = *batch;
+		status = send(HVPOKE_CMD_BATCH);
+		*batch = door.cmd->batch;
+	}
 	mutex_unlock(&door.lock);
 	return status;
 }
@@ -121,7 +114,7 @@ u32 hvp_host_fetch(struct hvpoke_fetch *fetch)
 	u32 status;
 
 	mutex_lock(&door.lock);
-	status = ring(HVPOKE_CMD_FETCH);
+	status = send(HVPOKE_CMD_FETCH);
 	if (status == HVPOKE_OK)
 		*fetch = door.cmd->fetch;
 	mutex_unlock(&door.lock);
@@ -134,17 +127,18 @@ u32 hvp_host_complete(const struct hvpoke_complete *complete)
 
 	mutex_lock(&door.lock);
 	door.cmd->complete = *complete;
-	status = ring(HVPOKE_CMD_COMPLETE);
+	status = send(HVPOKE_CMD_COMPLETE);
 	mutex_unlock(&door.lock);
 	return status;
 }
 
-/* The host forgets the agent; also frees the command page. */
+/* The host forgets the agent; nothing can be sent any more. */
 void hvp_host_bye(void)
 {
 	mutex_lock(&door.lock);
-	ring(HVPOKE_CMD_BYE);
+	send(HVPOKE_CMD_BYE);
 	mutex_unlock(&door.lock);
+	door.transport->close();
 	free_page((unsigned long)door.cmd);
 	door.cmd = NULL;
 }

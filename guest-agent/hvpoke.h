@@ -42,16 +42,6 @@ static inline bool hvp_core_text(unsigned long addr)
 	return addr >= hvp_symbols.stext && addr < hvp_symbols.etext;
 }
 
-/* host.c - the doorbell. Each function returns enum hvpoke_status. */
-int hvp_host_find(void);
-/* ISA interrupt of host requests, or 0 if the host has none. */
-unsigned int hvp_host_irq(void);
-u32 hvp_host_hello(struct hvpoke_hello *hello);
-u32 hvp_host_batch(struct hvpoke_batch *batch);
-u32 hvp_host_fetch(struct hvpoke_fetch *fetch);
-u32 hvp_host_complete(const struct hvpoke_complete *complete);
-void hvp_host_bye(void);
-
 /* pages.c - a list of pages as the host reads it (struct hvpoke_page_list). */
 struct hvp_pages {
 	struct hvpoke_page_list *first;
@@ -64,6 +54,22 @@ void hvp_pages_free(struct hvp_pages *pages);
 /* The address of page @index, which is below pages->nr. */
 void *hvp_pages_at(const struct hvp_pages *pages, unsigned int index);
 u64 hvp_pages_gpa(const struct hvp_pages *pages);
+
+/*
+ * host.c - commands to the host. Those that return u32 return enum
+ * hvpoke_status. The page list of each is filled in from its last argument.
+ */
+int hvp_host_find(void);
+/* May the next command do without a HELLO? */
+bool hvp_host_greeted(void);
+/* Have hvp_requests_wake() called if the host wants something. */
+int hvp_host_listen(void);
+void hvp_host_deafen(void);
+u32 hvp_host_hello(struct hvpoke_hello *hello, const struct hvp_pages *ranges);
+u32 hvp_host_batch(struct hvpoke_batch *batch, const struct hvp_pages *entries);
+u32 hvp_host_fetch(struct hvpoke_fetch *fetch);
+u32 hvp_host_complete(const struct hvpoke_complete *complete);
+void hvp_host_bye(void);
 
 /* counters.c */
 u64 hvp_count_ipis(void);
@@ -106,7 +112,8 @@ bool hvp_session_queue(struct jump_entry *entry, enum jump_label_type type);
 void hvp_session_apply(void);
 bool hvp_session_foreign(struct jump_entry *entry, enum jump_label_type type);
 int hvp_session_init(void);
-int hvp_session_hello(void);
+/* Register with the host that is there, unless that is done. Returns the status. */
+u32 hvp_session_hello(void);
 void hvp_session_exit(void);
 
 /* batch.c - the sites collected. session.c has the locks. */
@@ -169,6 +176,8 @@ u64 hvp_snapshot_changed(struct hvp_snapshot *snapshot);
 
 /* request.c - requests of the host. */
 int hvp_requests_init(void);
+/* In any context: look whether the host is a new one, or has a request. */
+void hvp_requests_wake(void);
 void hvp_requests_exit(void);
 
 #endif /* HVPOKE_H */

@@ -15,6 +15,18 @@
 
 #include "hvpoke.h"
 
+/* A host that is away just now is welcome later. */
+static int __init say_hello(void)
+{
+	u32 status = hvp_session_hello();
+
+	if (status == HVPOKE_OK || status == HVPOKE_NO_HOST || status == HVPOKE_TIMED_OUT ||
+	    status == HVPOKE_BUSY)
+		return 0;
+	pr_err("the host does not take this agent: %s\n", hvpoke_status_text(status));
+	return -EIO;
+}
+
 static int __init hvpoke_init(void)
 {
 	int err;
@@ -32,13 +44,14 @@ static int __init hvpoke_init(void)
 	err = hvp_hooks_init();
 	if (err)
 		goto session;
-	err = hvp_session_hello();
+	err = say_hello();
 	if (err)
 		goto hooks;
 	err = hvp_requests_init();
 	if (err)
 		goto hooks;
-	pr_info("dynamic debug requests go to the host, one pause each\n");
+	pr_info("dynamic debug requests go to the host%s, one pause each\n",
+		hvp_host_greeted() ? "" : " once it is there");
 	return 0;
 
 hooks:

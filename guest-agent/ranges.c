@@ -150,16 +150,15 @@ u32 hvp_ranges_sync(void)
 	struct hvpoke_hello hello = {};
 	u32 status;
 
-	if (!stale)
+	if (!stale && hvp_host_greeted())
 		return HVPOKE_OK;
 	hello.nr_ranges = collect();
 	if (!hello.nr_ranges)
 		return HVPOKE_NO_MEMORY;
-	hello.ranges_gpa = hvp_pages_gpa(&list);
 	hvp_hooks_probes(hello.probe_gva);
 	strscpy(hello.kernel, init_utsname()->release, sizeof(hello.kernel));
 	strscpy(hello.agent, HVP_VERSION, sizeof(hello.agent));
-	status = hvp_host_hello(&hello);
+	status = hvp_host_hello(&hello, &list);
 	stale = status != HVPOKE_OK;
 	return status;
 }

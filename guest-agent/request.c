@@ -18,6 +18,8 @@
 static struct hvpoke_fetch *request;
 static struct hvpoke_complete outcome;
 
+static bool listening;
+
 static void fail(u32 index, int err, const char *why)
 {
 	if (outcome.error)
@@ -140,9 +142,9 @@ static void run_idle(void)
 
 static void run_requests(struct work_struct *work)
 {
-	u32 status;
+	u32 status = hvp_session_hello(), taken;
 
-	while ((status = hvp_host_fetch(request)) == HVPOKE_OK) {
+	while (status == HVPOKE_OK && (status = hvp_host_fetch(request)) == HVPOKE_OK) {
 		outcome = (struct hvpoke_complete){
 			.id = request->id,
 			.bad_query = HVPOKE_NO_INDEX,
@@ -151,12 +153,12 @@ static void run_requests(struct work_struct *work)
 			run_idle();
 		else
 			run_toggle();
-		status = hvp_host_complete(&outcome);
-		if (status != HVPOKE_OK)
+		taken = hvp_host_complete(&outcome);
+		if (taken != HVPOKE_OK)
 			pr_warn_ratelimited("the host does not take the outcome of request %llu: %s\n",
-					    outcome.id, hvpoke_status_text(status));
+					    outcome.id, hvpoke_status_text(taken));
 	}
-	if (status != HVPOKE_NO_REQUEST)
+	if (status != HVPOKE_NO_REQUEST && status != HVPOKE_NO_HOST)
 		pr_warn_ratelimited("cannot fetch a host request: %s\n",
 				    hvpoke_status_text(status));
 }
@@ -164,34 +166,32 @@ static void run_requests(struct work_struct *work)
 static DECLARE_WORK(requests_work, run_requests);
 
 /* Unbound: the kernel's own way may take long. */
-static irqreturn_t request_waits(int irq, void *dev)
+void hvp_requests_wake(void)
 {
-	queue_work(system_unbound_wq, &requests_work);
-	return IRQ_HANDLED;
+	if (READ_ONCE(listening))
+		queue_work(system_unbound_wq, &requests_work);
 }
 
 /* Without an interrupt the guest's own requests are still served. */
 int hvp_requests_init(void)
 {
-	unsigned int irq = hvp_host_irq();
 	int err;
 
-	if (!irq) {
-		pr_warn("not covered: requests of the host, which has no interrupt for them\n");
-		return 0;
-	}
 	request = kmalloc(sizeof(*request), GFP_KERNEL);
 	if (!request)
 		return -ENOMEM;
-	err = request_irq(irq, request_waits, 0, "hvpoke", &requests_work);
+	WRITE_ONCE(listening, true);
+	err = hvp_host_listen();
 	if (err) {
-		pr_warn("not covered: requests of the host (interrupt %u, error %d)\n", irq, err);
+		pr_warn("not covered: requests of the host (no interrupt for them, error %d)\n",
+			err);
+		WRITE_ONCE(listening, false);
 		kfree(request);
 		request = NULL;
 		return 0;
 	}
 	/* One may have waited since before the interrupt was ours. */
-	queue_work(system_unbound_wq, &requests_work);
+	hvp_requests_wake();
 	return 0;
 }
 
@@ -200,7 +200,8 @@ void hvp_requests_exit(void)
 {
 	if (!request)
 		return;
-	free_irq(hvp_host_irq(), &requests_work);
+	WRITE_ONCE(listening, false);
+	hvp_host_deafen();
 	cancel_work_sync(&requests_work);
 	kfree(request);
 }

@@ -27,6 +27,7 @@
  *           batch_lock               hvp_session_foreign()
  *             text_mutex
  *               door.lock       the command page
+ *                 shm.lock      the device may go away
  *     batch_lock                at the end, with the ones of the query released
  *   module_notify_list.rwsem (read)
  *     session_lock              hvp_session_module()
@@ -185,14 +186,20 @@ static bool collectable(struct jump_entry *entry)
 }
 
 /*
- * The kernel's own way expects the text that the last flip should have left: if
- * the batch holds the site, it is sent first.
+ * The kernel's own way expects the text that the last flip should have left, and
+ * BUG()s if it is not there. If the batch holds the site, it is sent first. And
+ * in 6.1 a flip may have left none: dynamic debug knows a module's sites a moment
+ * before jump labels do (load_module()), and +p at that moment only counts.
  */
 static bool queue_native(struct jump_entry *entry, enum jump_label_type type)
 {
+	struct hvp_patch patch;
+
 	lockdep_assert_held(&batch_lock);
 	if (hvp_batch_holds(entry))
 		flush();
+	if (!hvp_patch_make(&patch, entry, type) && !patch.len)
+		return true;
 	return hvp_native_queue(entry, type);
 }
 
@@ -265,18 +272,15 @@ int hvp_session_init(void)
 	return register_module_notifier(&module_nb);
 }
 
-/* Register with the host; it wants to know where the hooks are. */
-int hvp_session_hello(void)
+/* After the hooks: the host wants to know where they are. */
+u32 hvp_session_hello(void)
 {
 	u32 status;
 
 	mutex_lock(&session_lock);
 	status = hvp_ranges_sync();
 	mutex_unlock(&session_lock);
-	if (status == HVPOKE_OK)
-		return 0;
-	pr_err("the host does not take this agent: %s\n", hvpoke_status_text(status));
-	return -EIO;
+	return status;
 }
 
 /* After the hooks. */

@@ -7,10 +7,37 @@
 
 #include "gpa.h"
 
+struct hvpoke_entry;
+
 /* Where the time of one pause went, CLOCK_MONOTONIC nanoseconds. */
 struct hvp_pause_times {
 	uint64_t kick_ns; /* first kick until the last vCPU stood still */
 	uint64_t wake_ns; /* resume called until every vCPU was let go */
+};
+
+/*
+ * The sites, where they are not written through pointers: guest memory that
+ * belongs to another process. Each call gets the @ctx of hvp_guest_init(). Entries
+ * are the host's copy, checked: good bytes, in order, in registered text.
+ */
+struct hvp_text_ops {
+	/*
+	 * Whether all of [@addr, @addr + @len) is RAM of the guest, in one piece
+	 * in its process. Outside of the pause; may block.
+	 */
+	bool (*is_ram)(void *ctx, gpa_t addr, uint64_t len);
+	/*
+	 * Do outside of the pause what can be done there. 0, or a negative errno and
+	 * the batch fails with HVPOKE_HOST_ERROR.
+	 */
+	int (*prepare)(void *ctx, const struct hvpoke_entry *entry, uint32_t nr);
+	/*
+	 * In the pause: verify all old bytes, then write all new ones. Returns @nr, or
+	 * the index of the first entry whose old bytes do not stand, or a negative
+	 * errno; nothing is written then (-ECANCELED: the agent has taken the
+	 * batch back, so nobody waits for an answer).
+	 */
+	int64_t (*apply)(void *ctx, const struct hvpoke_entry *entry, uint32_t nr);
 };
 
 /*
@@ -26,6 +53,13 @@ struct hvp_backend {
 	 * @addr is.
 	 */
 	void *(*translate)(void *ctx, gpa_t addr, uint64_t len);
+	/*
+	 * NULL: sites are reached through translate(), as is everything else.
+	 * Else translate() is for the command page and the lists only, whose
+	 * addresses need not be guest physical ones (proto/hvpoke_shm.h), and
+	 * sites are reached through these.
+	 */
+	const struct hvp_text_ops *text;
 	/*
 	 * Stop every vCPU outside of guest mode, with port and MMIO accesses
 	 * completed. Returns 0, or a negative errno with every vCPU running

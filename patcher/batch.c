@@ -48,33 +48,74 @@ static enum hvpoke_status pause_status(int err)
 	}
 }
 
+/* Verify all, write all. @nr, or the first that does not verify, or a negative errno. */
+static int64_t poke(struct hvp_guest *guest, uint32_t nr)
+{
+	const union hvp_slot *slot = guest->arena.slot;
+	uint32_t bad;
+
+	if (guest->backend->text)
+		return guest->backend->text->apply(guest->ctx, (const void *)slot, nr);
+	bad = hvp_poke_verify(slot, nr);
+	if (bad == nr)
+		hvp_poke_write(slot, nr);
+	return bad;
+}
+
+static enum hvpoke_status poke_status(int64_t done, uint32_t nr, struct hvp_batch_result *result)
+{
+	if (done == -ECANCELED)
+		return HVPOKE_BUSY;
+	if (done < 0) {
+		hvp_host_error("cannot write to the guest's text", -(int)done);
+		return HVPOKE_HOST_ERROR;
+	}
+	if (done < nr) {
+		result->bad_index = done;
+		return HVPOKE_MISMATCH;
+	}
+	result->written = nr;
+	return HVPOKE_OK;
+}
+
 static enum hvpoke_status apply(struct hvp_guest *guest, uint32_t nr,
 				struct hvp_batch_result *result)
 {
-	const union hvp_slot *slot = guest->arena.slot;
 	uint64_t stopped, applied;
-	uint32_t bad;
+	int64_t done;
 	int err;
 
 	err = guest->backend->pause(guest->ctx, &result->times);
 	if (err)
 		return pause_status(err);
 	stopped = now_ns();
-	bad = hvp_poke_verify(slot, nr);
-	if (bad == nr)
-		hvp_poke_write(slot, nr);
+	done = poke(guest, nr);
 	applied = now_ns();
 	guest->backend->resume(guest->ctx, &result->times);
 	/* From the first kick on: waiting for another's pause to end is not this one's cost. */
 	result->pause_ns = result->times.kick_ns + (now_ns() - stopped);
 	result->apply_ns = applied - stopped;
 	result->paused = true;
-	if (bad < nr) {
-		result->bad_index = bad;
-		return HVPOKE_MISMATCH;
+	return poke_status(done, nr, result);
+}
+
+/* Everything that makes the pause short. */
+static enum hvpoke_status prepare_text(struct hvp_guest *guest, uint32_t nr, uint32_t *bad_index)
+{
+	union hvp_slot *slot = guest->arena.slot;
+	int err;
+
+	if (guest->backend->text)
+		err = guest->backend->text->prepare(guest->ctx, &slot->entry, nr);
+	else
+		err = hvp_touch(guest, slot, nr);
+	if (err) {
+		hvp_host_error("cannot write to the guest's text", -err);
+		return HVPOKE_HOST_ERROR;
 	}
-	result->written = nr;
-	return HVPOKE_OK;
+	if (guest->backend->text || hvp_poke_prepare(guest, slot, nr, bad_index))
+		return HVPOKE_OK;
+	return HVPOKE_BAD_GPA;
 }
 
 /* All that can fail or take long, outside of the pause. */
@@ -94,15 +135,7 @@ static enum hvpoke_status prepare(struct hvp_guest *guest, const struct hvpoke_b
 			       guest->arena.slot, bad_index);
 	if (status == HVPOKE_OK)
 		status = hvp_check(guest, guest->arena.slot, nr, bad_index);
-	if (status != HVPOKE_OK)
-		return status;
-	err = hvp_touch(guest, guest->arena.slot, nr);
-	if (err) {
-		hvp_host_error("cannot write to the guest's text", -err);
-		return HVPOKE_HOST_ERROR;
-	}
-	return hvp_poke_prepare(guest, guest->arena.slot, nr, bad_index) ? HVPOKE_OK
-									 : HVPOKE_BAD_GPA;
+	return status == HVPOKE_OK ? prepare_text(guest, nr, bad_index) : status;
 }
 
 static bool agent_present(struct hvp_guest *guest)

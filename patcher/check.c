@@ -44,7 +44,8 @@ static enum hvpoke_status check_part(const struct hvp_guest *guest, uint64_t add
 	*range = hvp_ranges_find(&guest->ranges, addr, len, hint);
 	if (*range)
 		return HVPOKE_OK;
-	return hvp_translate(guest, addr, len) ? HVPOKE_NOT_TEXT : HVPOKE_BAD_GPA;
+	return hvp_is_ram(guest->backend, guest->ctx, addr, len) ? HVPOKE_NOT_TEXT
+								   : HVPOKE_BAD_GPA;
 }
 
 static enum hvpoke_status check_place(const struct hvp_guest *guest,

@@ -55,6 +55,15 @@ static inline void *hvp_translate(const struct hvp_guest *guest, uint64_t addr, 
 	return guest->backend->translate(guest->ctx, gpa(addr), len);
 }
 
+/* Is all of that RAM in which sites may be? */
+static inline bool hvp_is_ram(const struct hvp_backend *backend, void *ctx, uint64_t addr,
+			      uint64_t len)
+{
+	if (backend->text)
+		return backend->text->is_ram(ctx, gpa(addr), len);
+	return backend->translate(ctx, gpa(addr), len);
+}
+
 /*
  * The cause of a HVPOKE_HOST_ERROR, to stderr. @err: a positive errno. Only the
  * first few of a process: a guest that can make its host fail must not be able

@@ -17,7 +17,7 @@ static enum hvpoke_status range_check(const struct hvpoke_range *range,
 	/* A difference, not a sum: cannot wrap around. */
 	if (before && range->gpa - before->gpa < before->len)
 		return HVPOKE_OVERLAP;
-	if (!backend->translate(ctx, gpa(range->gpa), range->len))
+	if (!hvp_is_ram(backend, ctx, range->gpa, range->len))
 		return HVPOKE_BAD_GPA;
 	return HVPOKE_OK;
 }

@@ -23,12 +23,9 @@
 #ifndef HVPOKE_ABI_H
 #define HVPOKE_ABI_H
 
+#include <linux/types.h>
 #ifdef __KERNEL__
-#include <linux/types.h>
 #include <linux/build_bug.h>
-#else
-#include <linux/types.h>
-#include <assert.h>
 #endif
 
 /* Changes with every incompatible change of this file. */
@@ -87,7 +84,9 @@
 	X(TOO_LARGE,    16, "the batch has more sites than this host accepts") \
 	X(PAUSE_FAILED, 17, "the host could not stop every vCPU in time") \
 	X(HOST_ERROR,   18, "the host failed; its log says why") \
-	X(NO_MEMORY,    19, "the guest has no memory to collect the sites")
+	X(NO_MEMORY,    19, "the guest has no memory to collect the sites") \
+	X(NO_HOST,      20, "no host serves this guest at the moment") \
+	X(TIMED_OUT,    21, "the host did not answer in time")
 
 enum hvpoke_status {
 #define HVPOKE_STATUS_ENUM(name, value, text) HVPOKE_##name = value,

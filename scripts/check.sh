@@ -68,9 +68,9 @@ export CMOCKA_MESSAGE_OUTPUT=TAP
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=0:exitcode=66
 
-build release programs kvm-tests linux-tests
-build asan programs unit-tests
-build tsan programs unit-tests
+build release programs kvm-tests linux-tests qemu-tests
+build asan programs unit-tests qemu-tests
+build tsan programs unit-tests qemu-tests
 
 for test in build/asan/tests/unit/test_*; do
 	[ -x "$test" ] && [ -f "$test" ] && run "asan/${test##*/}" "$test"
@@ -87,6 +87,18 @@ done
 for test in build/release/tests/kvm/test_*; do
 	[ -x "$test" ] && [ -f "$test" ] && run "kvm/${test##*/}" "$test"
 done
+for name in hvpoked hvpoked_faults; do
+	for variant in asan tsan; do
+		run "$variant/test_$name" "build/$variant/tests/qemu/test_$name"
+	done
+done
+for test in build/release/tests/qemu/test_*; do
+	[ -x "$test" ] && [ -f "$test" ] && run "qemu/${test##*/}" "$test"
+done
+run qemu/libvirt tests/qemu/test_libvirt.sh
+run qemu/stock-6.1 tests/qemu/test_stock.sh 6.1 2
+run qemu/stock-6.12 tests/qemu/test_stock.sh 6.12 2
+run qemu/stock-6.1-4-vcpus tests/qemu/test_stock.sh 6.1 4
 run modules tests/modules/test_modules.sh
 run linux/foreign-host tests/linux/test_foreign_host.sh
 run linux/2-vcpus tests/linux/test_linux.sh 2

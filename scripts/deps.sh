@@ -2,26 +2,27 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # deps.sh GROUP - install the Debian packages that GROUP needs and lacks, and
-# say so. Groups: build, check, demo, lint. Uses the configured apt sources.
+# say so. Groups: build, check, demo, qemu, lint. Uses the configured apt sources.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
-build="gcc make pkg-config libc6-dev libjson-c-dev"
+build="gcc make pkg-config libc6-dev libjson-c-dev libvirt-dev libxml2-dev"
 guest="busybox-static cpio kmod"
 small="linux-source-6.1 bc flex bison libelf-dev libssl-dev xz-utils python3"
 demo="$build $guest jq bsdextrautils"
+qemu="$demo qemu-system-x86 xz-utils"
 # Where KVM emulates guest kernel mode the guest's kernel is built from source.
 case $(kvm_backend) in
 pvm | unknown) demo="$demo $small" ;;
 esac
-check="$demo libcmocka-dev mandoc qemu-system-x86"
+check="$demo libcmocka-dev mandoc qemu-system-x86 xz-utils binutils libvirt-daemon-system libvirt-clients"
 lint="$check clang-format clang-tidy sparse perl"
 
 group=${1:-}
 case "$group" in
-build|check|demo|lint) packages=${!group} ;;
-*) echo "usage: scripts/deps.sh build|check|demo|lint" >&2; exit 2 ;;
+build|check|demo|qemu|lint) packages=${!group} ;;
+*) echo "usage: scripts/deps.sh build|check|demo|qemu|lint" >&2; exit 2 ;;
 esac
 
 installed() {

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # Sourced by the demo and the Linux tests (after lib.sh): a Linux guest with the
 # agent in it, under hvpoke-vmm. Which one depends on what is behind /dev/kvm:
-# see docs/decisions.md, "Two guests".
+# see docs/decisions.md, "Two guests". Or, for the demo, under QEMU.
 
 vmm=build/release/hvpoke-vmm
 hvpoke=build/release/hvpoke
@@ -19,6 +19,12 @@ guest_prepare() {
 		# shellcheck source=scripts/stock-guest.sh
 		. scripts/stock-guest.sh
 		stock_prepare ;;
+	qemu)
+		# shellcheck source=scripts/demo-qemu.sh
+		. scripts/demo-qemu.sh
+		qemu_prepare "$(stock_series)" || return 1
+		guest_busy=
+		guest_about="stock Debian kernel $stock_release under QEMU, emulated (TCG), hvpoke.ko loaded" ;;
 	pvm | unknown)
 		guest_vmlinux=$(scripts/build-kernel.sh) || return 1
 		guest_kernel=$guest_vmlinux

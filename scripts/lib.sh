@@ -42,3 +42,13 @@ machine() {
 	model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
 	echo "$(nproc) x ${model:-unknown CPU}, Linux $(uname -r), KVM back end: $(kvm_backend)"
 }
+
+# wait_until SECONDS COMMAND... - until it succeeds.
+wait_until() {
+	local until=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $until ] || return 1
+		sleep 0.2
+	done
+}

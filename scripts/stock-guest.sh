@@ -1,44 +1,69 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
-# Sourced by guest.sh where guests run at full speed (VMX, SVM): the stock
-# Debian kernel (6.1, else 6.12), hvpoke.ko and busybox in an initramfs. All
-# of it is kept in the cache, by the kernel's release.
+# Sourced where guests run at full speed (VMX, SVM), and where QEMU runs them: a
+# stock Debian kernel, hvpoke.ko and busybox in an initramfs. What is fetched is
+# kept in the cache, by the kernel's release.
 
-# The newest package of a stock kernel: 6.1 where Debian has it, else 6.12.
+# stock_package SERIES - the newest package of a stock kernel.
 stock_package() {
-	local series package
-	for series in 6.1 6.12; do
-		package=$(apt-cache pkgnames "linux-image-$series." |
-			grep -E "^linux-image-[0-9.]+(-[0-9]+)?(\+deb[0-9]+)?-amd64$" |
-			sort -V | tail -n 1)
-		[ -z "$package" ] || { echo "$package"; return; }
-	done
+	apt-cache pkgnames "linux-image-$1." |
+		grep -E "^linux-image-[0-9.]+(-[0-9]+)?(\+deb[0-9]+)?-amd64$" | sort -V | tail -n 1
 }
 
-# As root, since headers are installed; the image is only unpacked.
+# 6.1 where Debian has it, else 6.12.
+stock_series() {
+	local series
+	for series in 6.1 6.12; do
+		[ -n "$(stock_package $series)" ] && break
+	done
+	echo "$series"
+}
+
+# stock_fetch SERIES [MODULE...] - the kernel and some of its modules (file names
+# without .ko) from the package, which is not installed, and its headers, which
+# are: as root. Sets stock_release and stock_dir, which has vmlinuz and MODULE.ko.
 stock_fetch() {
 	local image headers
-	image=$(stock_package)
+	image=$(stock_package "$1")
 	if [ -z "$image" ]; then
 		echo "hvpoke: updating apt's package lists" >&2
-		apt-get update -qq && image=$(stock_package)
+		apt-get update -qq && image=$(stock_package "$1")
 	fi
-	[ -n "$image" ] || die "no stock Linux 6.1 or 6.12 image in the configured apt sources"
+	[ -n "$image" ] || die "no stock Linux $1 image in the configured apt sources"
+	shift
 	stock_release=${image#linux-image-}
 	headers=linux-headers-$stock_release
 	stock_dir=$cache/stock-$stock_release
 	mkdir -p "$stock_dir"
-	if [ ! -f "$stock_dir/vmlinuz" ]; then
+	if ! stock_has "$@"; then
 		progress "fetching the Debian package $image"
-		(cd "$stock_dir" && apt-get -o APT::Sandbox::User=root download -qq "$image" && dpkg -x "$image"_*.deb root &&
-			mv "root/boot/vmlinuz-$stock_release" vmlinuz && rm -rf root ./*.deb) >&2 ||
-			die "cannot fetch or unpack $image"
+		(cd "$stock_dir" && apt-get -o APT::Sandbox::User=root download -qq "$image" &&
+			dpkg -x "$image"_*.deb root && mv "root/boot/vmlinuz-$stock_release" vmlinuz &&
+			stock_unpack "$@" && rm -rf root ./*.deb) >&2 || die "cannot fetch or unpack $image"
 	fi
 	if [ ! -d "/lib/modules/$stock_release/build" ]; then
 		echo "hvpoke: installing Debian package: $headers" >&2
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
 			--no-install-recommends "$headers" >/dev/null || die "cannot install $headers"
 	fi
+}
+
+stock_has() {
+	local file
+	for file in vmlinuz "${@/%/.ko}"; do
+		[ -f "$stock_dir/$file" ] || return 1
+	done
+}
+
+stock_unpack() {
+	local module path
+	for module; do
+		path=$(find root/lib/modules -name "$module.ko*")
+		case $path in
+		*.xz) xz -dc "$path" >"$module.ko" ;;
+		*) cp "$path" "$module.ko" ;;
+		esac || return 1
+	done
 }
 
 # The guest's PID 1: loads the module, keeps every CPU busy, and stays.
@@ -74,7 +99,7 @@ stock_initramfs() {
 }
 
 stock_prepare() {
-	stock_fetch
+	stock_fetch "$(stock_series)"
 	progress "building hvpoke.ko for $stock_release"
 	scripts/build-modules.sh "$stock_release" >&2 || return 1
 	mkdir -p build/stock

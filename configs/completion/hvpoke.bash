@@ -27,14 +27,14 @@ _hvpoke_vms()
 _hvpoke()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} command='' word words='' i args=0
-	local commands='list info toggle stats idle pause resume quit help'
+	local commands='list info toggle stats idle pause resume quit libvirt-setup help'
 
 	COMPREPLY=()
 	# What stands before the cursor: the command, and how many arguments it has.
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		word=${COMP_WORDS[i]}
 		case $word in
-		--timeout) ((i++)) ;;
+		--timeout | --connect | --socket-dir) ((i++)) ;;
 		--*) ;;
 		*)
 			if [[ $command ]]; then
@@ -45,12 +45,15 @@ _hvpoke()
 			;;
 		esac
 	done
-	[[ ${COMP_WORDS[COMP_CWORD - 1]} == --timeout ]] && return
+	case ${COMP_WORDS[COMP_CWORD - 1]} in
+	--timeout | --connect | --socket-dir) return ;;
+	esac
 
 	if [[ $cur == --* ]]; then
-		words='--json --help'
+		words='--json --connect --help'
 		case $command in
-		'') words='--json --help --version' ;;
+		'') words='--json --connect --help --version' ;;
+		libvirt-setup) words+=' --socket-dir --yes' ;;
 		toggle) words+=' --native --timeout' ;;
 		idle) words+=' --timeout' ;;
 		esac

@@ -10,13 +10,14 @@
 
 /*
  * hvpoke(1). main.c picks the subcommand, each of which is a file of its name:
- * list, info, toggle, idle, stats, pause, resume, quit, help. They share
+ * list, info, toggle, idle, stats, pause, resume, quit, libvirt-setup, help. They share
  *
  *   options.c	the command line
  *   vm.c	from a VM's name to a connection, and one request over it
  *   report.c	errors, in words or in JSON
  *   table.c	results, in words or in JSON
  *   caret.c	where in a query the error is
+ *   libvirt.c	from a libvirt domain to a VM's name (domain_xml.c, difference.c: libvirt-setup)
  */
 
 /* Exit codes; hvpoke(1) promises them. */
@@ -33,6 +34,9 @@ struct options {
 	bool json;
 	bool native;
 	bool help;
+	bool yes;
+	const char *socket_dir;	 /* hvpoked's, or NULL */
+	const char *connect;	 /* libvirt's URI, or NULL: VMs are found by their sockets */
 	unsigned int timeout_ms; /* 0: the command's own */
 	int nr_args;
 	const char *args[2];
@@ -40,6 +44,7 @@ struct options {
 
 #define TAKES_NATIVE  (1u << 0)
 #define TAKES_TIMEOUT (1u << 1)
+#define TAKES_SETUP   (1u << 2)
 
 struct command {
 	const char *name;
@@ -61,6 +66,7 @@ int cmd_stats(const struct options *options);
 int cmd_pause(const struct options *options);
 int cmd_resume(const struct options *options);
 int cmd_quit(const struct options *options);
+int cmd_libvirt_setup(const struct options *options);
 int cmd_help(const struct options *options);
 
 /* options.c: what stands after the command's name. DONE or USAGE (reported). */
@@ -107,6 +113,12 @@ int vm_call(const struct options *options, const char *name, const char *method,
 int show_result(const struct options *options, struct json_object *result);
 /* A method without parameters whose result is shown as it is. */
 int vm_show(const struct options *options, const char *method);
+
+/*
+ * list.c: what the VM at @path says of itself (the caller puts it), or NULL with @state
+ * why it says nothing.
+ */
+struct json_object *list_ask(const char *path, const char **state);
 
 /* caret.c: the line of @text around @column (1-based, in bytes), and a mark under it. */
 void print_caret(FILE *to, const char *text, size_t column, const char *word);

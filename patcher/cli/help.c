@@ -20,8 +20,9 @@ int cmd_help(const struct options *options)
 	}
 	puts("usage: hvpoke COMMAND [OPTION...] [VM [ARGUMENT]]\n");
 	for (command = commands; command->name; command++)
-		printf("  %-7s %-43s %s\n", command->name, command->synopsis, command->summary);
+		printf("  %-13s %-43s %s\n", command->name, command->synopsis, command->summary);
 	puts("\nVM is a name from \"hvpoke list\", or the path of a control socket.\n"
+	     "With --connect URI it is a domain of libvirt's at that URI, as qemu:///system.\n"
 	     "--json prints results and errors as JSON; --version says which hvpoke this is.\n"
 	     "hvpoke(1) explains queries and exit codes.");
 	return DONE;

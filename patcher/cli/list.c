@@ -5,13 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "libvirt.h"
 #include "runtime.h"
 
 #define EACH_MS 500 /* for one VM to greet, and again to answer */
 
-/* What one VM says of itself, or why it says nothing. */
-static struct json_object *ask(const char *path, const char **state)
+struct json_object *list_ask(const char *path, const char **state)
 {
 	struct json_object *result = NULL, *error = NULL;
 	struct hvp_client *client;
@@ -34,7 +33,7 @@ static struct json_object *describe(const char *name)
 
 	if (hvp_runtime_socket(path, sizeof(path), name))
 		return NULL;
-	vm = ask(path, &state);
+	vm = list_ask(path, &state);
 	if (!vm) {
 		vm = json_object_new_object();
 		json_object_object_add(vm, "state", json_object_new_string(state));
@@ -87,24 +86,34 @@ static int report_directory(const struct options *options, int err)
 		      "cannot read the runtime directory: %s", strerror(-err));
 }
 
-int cmd_list(const struct options *options)
+static int list_sockets(const struct options *options, struct json_object **vms)
 {
-	struct json_object *vms;
 	char **names;
 	int nr = vm_names(&names), i;
 
 	if (nr < 0)
 		return report_directory(options, nr);
-	vms = json_object_new_array();
+	*vms = json_object_new_array();
 	for (i = 0; i < nr; i++)
-		json_object_array_add(vms, describe(names[i]));
+		json_object_array_add(*vms, describe(names[i]));
 	vm_names_free(names, nr);
+	return DONE;
+}
+
+int cmd_list(const struct options *options)
+{
+	struct json_object *vms = NULL;
+	int err;
+
+	err = options->connect ? libvirt_list(options, &vms) : list_sockets(options, &vms);
+	if (err)
+		return err;
 	if (options->json)
 		print_json(vms);
-	else if (nr)
+	else if (json_object_array_length(vms))
 		print_table(vms);
 	else
-		fputs("no VM is running\n", stderr);
+		fputs(options->connect ? "there is no domain\n" : "no VM is running\n", stderr);
 	json_object_put(vms);
 	return DONE;
 }

@@ -19,6 +19,8 @@ const struct command commands[] = {
 	{"pause", "[--json] VM", "stop a VM's vCPUs", 0, 1, cmd_pause},
 	{"resume", "[--json] VM", "let them run again", 0, 1, cmd_resume},
 	{"quit", "[--json] VM", "end a VM", 0, 1, cmd_quit},
+	{"libvirt-setup", "[--connect URI] [--socket-dir DIR] [--yes] [--json] DOMAIN",
+	 "add hvpoke's device to a libvirt domain", TAKES_SETUP, 1, cmd_libvirt_setup},
 	{"help", "[COMMAND]", "say this, or how to use a command", 0, -1, cmd_help},
 	{0},
 };
@@ -40,8 +42,14 @@ int main(int argc, char **argv)
 
 	/* The reader of our output may go away (head): then there is nobody to write for. */
 	signal(SIGPIPE, SIG_DFL);
-	for (; at < argc && !strcmp(argv[at], "--json"); at++)
-		options.json = true;
+	for (; at < argc; at++) {
+		if (!strcmp(argv[at], "--json"))
+			options.json = true;
+		else if (!strcmp(argv[at], "--connect") && at + 1 < argc)
+			options.connect = argv[++at];
+		else
+			break;
+	}
 	if (at == argc)
 		return report(&options, USAGE, "usage", NULL,
 			      "no command given; \"hvpoke help\" lists them");

@@ -46,6 +46,20 @@ static int take_option(struct options *options, const char *option, const char *
 		options->json = true;
 	} else if (!strcmp(option, "--help")) {
 		options->help = true;
+	} else if (!strcmp(option, "--yes") && takes & TAKES_SETUP) {
+		options->yes = true;
+	} else if (!strcmp(option, "--socket-dir") && takes & TAKES_SETUP) {
+		if (!next || *next != '/')
+			return wrong(options,
+				     "--socket-dir needs hvpoked's directory, a whole path", "");
+		*used = true;
+		options->socket_dir = next;
+	} else if (!strcmp(option, "--connect")) {
+		if (!next)
+			return wrong(options, "--connect needs libvirt's URI, as qemu:///system",
+				     "");
+		*used = true;
+		options->connect = next;
 	} else if (!strcmp(option, "--native") && takes & TAKES_NATIVE) {
 		options->native = true;
 	} else if (!strcmp(option, "--timeout") && takes & TAKES_TIMEOUT) {

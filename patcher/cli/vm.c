@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli.h"
+#include "libvirt.h"
 #include "control.h"
 #include "runtime.h"
 
@@ -130,6 +130,15 @@ int vm_connect(const struct options *options, const char *name, struct hvp_clien
 	char path[PATH_MAX];
 	int err = 0;
 
+	if (options->connect) {
+		err = libvirt_socket(options, name, path, sizeof(path));
+		if (err)
+			return err;
+		err = hvp_client_connect(client, path, CONNECT_MS);
+		if (err == -ENOENT || err == -ECONNREFUSED)
+			return libvirt_report_silent(options, name);
+		return err ? report_connect(options, name, path, err) : DONE;
+	}
 	if (vm_is_path(name)) {
 		snprintf(path, sizeof(path), "%s", name);
 	} else {

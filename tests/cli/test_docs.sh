@@ -28,13 +28,13 @@ check() {
 	fi
 }
 
-commands() { hvpoke help | sed -n 's/^  \([a-z]*\) .*/\1/p'; }
+commands() { hvpoke help | sed -n 's/^  \([a-z-]*\) .*/\1/p'; }
 # Without the first dash, which mdoc(7) adds.
-options() { hvpoke help | grep -o -e '--[a-z]*' | sed 's/^-//' | sort -u; }
+options() { hvpoke help | grep -o -e '--[a-z-]*' | sed 's/^-//' | sort -u; }
 # The codes of all calls of hvp_call_fail() and of the server's own refusals.
 codes() {
 	grep -hozP '(hvp_call_fail\([^,]*,|refuse\([^,"]*(, [^,"]*)*,|complain\(client,|turn_away\(fd,)\s*"[a-z-]+"' \
-		patcher/control*.c patcher/service*.c vmm/vm_control.c |
+		patcher/control*.c patcher/service*.c vmm/vm_control.c qemu/vm_control.c |
 		tr '\0' '\n' | grep -o '"[a-z-]*"' | tr -d '"' | grep -vx null | sort -u
 }
 # The codes of the table in the protocol's text.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef VMM_MESSAGE_H
-#define VMM_MESSAGE_H
+#ifndef HVP_MESSAGE_H
+#define HVP_MESSAGE_H
 
 /*
  * What went wrong, for a person: what was expected, what came, what to do.
@@ -14,4 +14,4 @@ struct message {
 int message_set(struct message *message, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-#endif /* VMM_MESSAGE_H */
+#endif /* HVP_MESSAGE_H */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef VMM_LOOP_H
-#define VMM_LOOP_H
+#ifndef HVP_LOOP_H
+#define HVP_LOOP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The main thread's event loop: epoll, and who is called when a descriptor is ready. */
+/* A thread's event loop: epoll, and who is called when a descriptor is ready. */
 struct loop {
 	int epoll;
 	bool stop;
@@ -29,4 +29,4 @@ void loop_remove(struct loop *loop, struct loop_watch *watch);
 /* Until loop->stop is set, or epoll fails (negative errno). */
 int loop_run(struct loop *loop);
 
-#endif /* VMM_LOOP_H */
+#endif /* HVP_LOOP_H */

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* main.c - hvpoked: the command line, the directories, the signals. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <grp.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hvpoke_shm.h"
+#include "listen.h"
+#include "log.h"
+#include "runtime.h"
+#include "server.h"
+#include "version.h"
+
+enum { DONE = 0, FAILED = 1, USAGE = 2 };
+
+#define DEFAULT_DIR "/run/hvpoked"
+/* What libvirt runs QEMU as, on Debian. */
+#define DEFAULT_GROUP "libvirt-qemu"
+
+struct arguments {
+	const char *dir;
+	const char *group; /* NULL: the default one, if there is such a group */
+	uint64_t shm_size;
+};
+
+static const char usage[] =
+	"usage: hvpoked [--socket-dir DIR] [--group GROUP] [--shared-memory MIB]\n"
+	"Serves QEMU guests; hvpoked(8) explains.\n"
+	"\n"
+	"  --socket-dir DIR      where QEMU connects to: DIR/ivshmem and DIR/qmp (" DEFAULT_DIR
+	")\n"
+	"  --group GROUP         who may connect besides root (" DEFAULT_GROUP ")\n"
+	"  --shared-memory MIB   memory that each guest shares with us, a power of two (4)\n";
+
+static int wrong(const char *problem, const char *what)
+{
+	say(LOG_ERR, "%s%s; \"hvpoked --help\" says how to use it", problem, what);
+	return USAGE;
+}
+
+/* DONE, USAGE, or -1: all has been said. */
+static int parse(struct arguments *arguments, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"socket-dir", required_argument, NULL, 'd'},
+		{"group", required_argument, NULL, 'g'},
+		{"shared-memory", required_argument, NULL, 'm'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'v'},
+		{},
+	};
+	char *end;
+	int option;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+		switch (option) {
+		case 'd': arguments->dir = optarg; break;
+		case 'g': arguments->group = optarg; break;
+		case 'm':
+			arguments->shm_size = strtoull(optarg, &end, 10) << 20;
+			if (*end || arguments->shm_size < HVPOKE_SHM_MIN_SIZE ||
+			    arguments->shm_size > HVPOKE_SHM_MAX_SIZE ||
+			    arguments->shm_size & (arguments->shm_size - 1))
+				return wrong("--shared-memory must be 1, 2, 4, 8, 16, 32 or 64, "
+					     "not ",
+					     optarg);
+			break;
+		case 'h': fputs(usage, stdout); return -1;
+		case 'v': puts("hvpoked " HVP_VERSION); return -1;
+		case ':': return wrong("a value is missing after ", argv[optind - 1]);
+		default: return wrong("unknown option ", argv[optind - 1]);
+		}
+	}
+	return optind < argc ? wrong("unexpected argument ", argv[optind]) : DONE;
+}
+
+static int choose_group(const struct arguments *arguments)
+{
+	const char *name = arguments->group ? arguments->group : DEFAULT_GROUP;
+	struct group *group = getgrnam(name);
+
+	if (!group && arguments->group) {
+		say(LOG_ERR, "there is no group \"%s\"", name);
+		return FAILED;
+	}
+	/* Without the rights to give files away it is for our own user's guests. */
+	if (group && !geteuid())
+		listen_allow_group(group->gr_gid);
+	return DONE;
+}
+
+/* QEMU's user must be able to enter it, but not to write there. Its lock, or -1. */
+static int take_dir(const char *dir)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int lock;
+
+	if (mkdir(dir, 0755) < 0 && errno != EEXIST) {
+		say(LOG_ERR, "cannot make the directory %s: %s", dir, strerrordesc_np(errno));
+		return -1;
+	}
+	if (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode) || (st.st_uid && st.st_uid != geteuid()) ||
+	    st.st_mode & (S_IWGRP | S_IWOTH)) {
+		say(LOG_ERR, "%s must be a directory of ours that nobody else can write to", dir);
+		return -1;
+	}
+	snprintf(path, sizeof(path), "%s/lock", dir);
+	lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (lock < 0) {
+		say(LOG_ERR, "cannot open %s: %s", path, strerrordesc_np(errno));
+		return -1;
+	}
+	if (flock(lock, LOCK_EX | LOCK_NB) < 0) {
+		say(LOG_ERR, "another hvpoked serves %s already", dir);
+		close(lock);
+		return -1;
+	}
+	return lock;
+}
+
+static void on_signal(void *ctx, uint32_t events)
+{
+	struct loop *loop = ctx;
+
+	(void)events;
+	loop->stop = true;
+}
+
+static int watch_signals(struct loop *loop, struct loop_watch *watch)
+{
+	sigset_t mask;
+
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGINT);
+	sigprocmask(SIG_BLOCK, &mask, NULL);
+	*watch = (struct loop_watch){
+		.fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK),
+		.ready = on_signal,
+		.ctx = loop,
+	};
+	return watch->fd < 0 ? -errno : loop_add(loop, watch, EPOLLIN);
+}
+
+static int serve(const struct arguments *arguments)
+{
+	struct loop_watch signals = {.fd = -1};
+	struct message message = {};
+	struct server server;
+	struct loop loop;
+	int err;
+
+	err = loop_init(&loop);
+	if (!err)
+		err = watch_signals(&loop, &signals);
+	if (err) {
+		say(LOG_ERR, "cannot set up the event loop: %s", strerrordesc_np(-err));
+		return FAILED;
+	}
+	err = server_open(&server, &loop, arguments->dir, arguments->shm_size, &message);
+	if (err) {
+		say(LOG_ERR, "%s", message.text);
+	} else {
+		say(LOG_INFO, "ready: QEMU connects to %s and %s", server.ivshmem_path,
+		    server.qmp_path);
+		err = loop_run(&loop);
+	}
+	server_close(&server);
+	close(signals.fd);
+	loop_release(&loop);
+	return err ? FAILED : DONE;
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments arguments = {.dir = DEFAULT_DIR, .shm_size = HVPOKE_SHM_SIZE};
+	int err = parse(&arguments, argc, argv), lock;
+
+	if (err)
+		return err < 0 ? DONE : err;
+	err = hvp_runtime_make_dir();
+	if (err) {
+		say(LOG_ERR,
+		    "no directory for the control sockets: %s; set HVPOKE_RUNTIME_DIR or "
+		    "XDG_RUNTIME_DIR",
+		    strerrordesc_np(-err));
+		return FAILED;
+	}
+	err = choose_group(&arguments);
+	if (err)
+		return err;
+	lock = take_dir(arguments.dir);
+	if (lock < 0)
+		return FAILED;
+	err = serve(&arguments);
+	close(lock);
+	return err;
+}

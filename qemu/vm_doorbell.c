@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The agent's commands, and what the engine needs of this kind of guest. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "vm.h"
+
+void vm_ring(struct vm *vm)
+{
+	uint64_t one = 1;
+
+	/* A counter that is full has rung already. */
+	if (write(vm->irq, &one, sizeof(one)) < 0 && errno != EAGAIN)
+		say(LOG_ERR, "%s: cannot interrupt the guest: %s", vm->log_name,
+		    strerrordesc_np(errno));
+}
+
+/* The command page and the lists: offsets in the shared memory, nothing else. */
+static void *translate(void *ctx, gpa_t addr, uint64_t len)
+{
+	struct vm *vm = ctx;
+
+	return shm_at(&vm->shm, addr.addr, len);
+}
+
+static int learn_ram(struct vm *vm)
+{
+	struct message message;
+	int err;
+
+	if (!vm->ram_stale)
+		return 0;
+	err = ram_learn(&vm->text.ram, &vm->qmp, vm->pid, &message);
+	if (err)
+		say(LOG_ERR, "%s: %s", vm->log_name, message.text);
+	else
+		vm->ram_stale = false;
+	return err;
+}
+
+static bool is_ram(void *ctx, gpa_t addr, uint64_t len)
+{
+	struct vm *vm = ctx;
+
+	return !learn_ram(vm) && ram_find(&vm->text.ram, addr.addr, len);
+}
+
+static int prepare(void *ctx, const struct hvpoke_entry *entry, uint32_t nr)
+{
+	struct message message;
+	struct vm *vm = ctx;
+	int err = learn_ram(vm);
+
+	if (!err)
+		err = vm_gdbstub(vm, &message);
+	if (!err)
+		err = text_prepare(&vm->text, entry, nr);
+	/* The gdbstub hung up since the last batch: once more, with a new one. */
+	if (err == -ECONNRESET) {
+		gdbstub_close(&vm->text.gdb);
+		err = vm_gdbstub(vm, &message);
+		if (!err)
+			err = text_prepare(&vm->text, entry, nr);
+	}
+	return err;
+}
+
+static int64_t apply(void *ctx, const struct hvpoke_entry *entry, uint32_t nr)
+{
+	struct vm *vm = ctx;
+	int64_t done;
+	int err;
+
+	(void)entry;
+	/* The guest stands still: it cannot change its mind any more. */
+	if (!shm_is_wanted(&vm->shm, vm->word))
+		return -ECANCELED;
+	done = text_verify(&vm->text);
+	if (done < nr)
+		return done;
+	err = text_write(&vm->text);
+	if (err) {
+		gdbstub_abort(&vm->text.gdb, &vm->qmp);
+		return err;
+	}
+	shm_applied(&vm->shm, vm->word);
+	return nr;
+}
+
+/*
+ * QEMU has no better clock for us than its answers: the guest stands still somewhere before
+ * "stop" is answered, and runs somewhere after "cont" is sent.
+ */
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+static int pause_all(void *ctx, struct hvp_pause_times *times)
+{
+	uint64_t start = now_ns();
+	int err = vm_pause(ctx);
+
+	times->kick_ns = now_ns() - start;
+	return err;
+}
+
+static void resume_all(void *ctx, struct hvp_pause_times *times)
+{
+	uint64_t start = now_ns();
+
+	vm_resume(ctx);
+	times->wake_ns = now_ns() - start;
+}
+
+static int notify(void *ctx)
+{
+	struct vm *vm = ctx;
+
+	shm_announce_request(&vm->shm);
+	vm_ring(vm);
+	return 0;
+}
+
+static const struct hvp_text_ops text_ops = {
+	.is_ram = is_ram,
+	.prepare = prepare,
+	.apply = apply,
+};
+
+static const struct hvp_backend backend = {
+	.translate = translate,
+	.text = &text_ops,
+	.pause = pause_all,
+	.resume = resume_all,
+	.notify = notify,
+};
+
+int vm_guest_create(struct vm *vm)
+{
+	vm->guest = hvp_guest_new(&backend, vm);
+	return vm->guest ? 0 : -ENOMEM;
+}
+
+/* Is it another agent that says hello? Then the former one is no more. */
+static void before_hello(struct vm *vm)
+{
+	uint64_t session = shm_agent_session(&vm->shm);
+
+	if (session != vm->agent_session)
+		hvp_guest_reset(vm->guest);
+	vm->agent_session = session;
+	vm->ram_stale = true;
+}
+
+void vm_serve(struct vm *vm)
+{
+	const struct hvpoke_cmd *cmd = shm_at(&vm->shm, HVPOKE_SHM_CMD, sizeof(*cmd));
+
+	if (!shm_take(&vm->shm, &vm->word))
+		return;
+	if (__atomic_load_n(&cmd->cmd, __ATOMIC_RELAXED) == HVPOKE_CMD_HELLO)
+		before_hello(vm);
+	hvp_guest_command(vm->guest, gpa(HVPOKE_SHM_CMD));
+	text_done(&vm->text);
+	shm_finish(&vm->shm, vm->word);
+	vm_ring(vm);
+	vm_monitor_settle(vm);
+}

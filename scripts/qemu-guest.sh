@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# Sourced by the demo and the tests (after lib.sh): a stock Debian kernel under
+# QEMU, emulated, with hvpoked for its host, and a shell in the guest.
+. scripts/stock-guest.sh
+
+hvpoked=build/release/hvpoked
+hvpoke=build/release/hvpoke
+host_pid=
+guest_pid=
+guest_files=() # what else goes into the guest's root
+
+# The guest's PID 1: runs what the host writes to the second serial port.
+qemu_init() {
+	cat <<'END'
+#!/bin/busybox sh
+/bin/busybox --install -s /bin
+export PATH=/bin
+mkdir -p /proc /sys /tmp
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs dev /dev
+stty -F /dev/ttyS1 raw -echo
+exec </dev/ttyS1 >/dev/ttyS1 2>&1
+echo ready
+while IFS= read -r command; do
+	sh -c "$command" </dev/null
+	echo "= $?"
+done
+END
+}
+
+# qemu_prepare SERIES [MODULE...] - sets guest_kernel, guest_initrd and stock_release.
+qemu_prepare() {
+	local root module code
+	stock_fetch "$@"
+	shift
+	scripts/build-modules.sh "$stock_release" >&2 || return 1
+	guest_kernel=$stock_dir/vmlinuz
+	guest_initrd=build/stock/qemu-$stock_release.cpio
+	mkdir -p build/stock
+	root=$(mktemp -d)
+	mkdir -p "$root/bin"
+	for module; do cp "$stock_dir/$module.ko" "$root" || return 1; done
+	cp /bin/busybox "$root/bin/busybox" &&
+		cp "build/modules/$stock_release/hvpoke.ko" "${guest_files[@]}" "$root" &&
+		qemu_init >"$root/init" && chmod +x "$root/init" &&
+		(cd "$root" && find . | cpio --quiet -o -H newc) >"$guest_initrd"
+	code=$?
+	rm -rf "$root"
+	return $code
+}
+
+# host_start DIR - hvpoked, its sockets in DIR.
+host_start() {
+	"$hvpoked" --socket-dir "$1" 2>>"$1/hvpoked.log" &
+	host_pid=$!
+	wait_until 10 test -S "$1/qmp" || { cat "$1/hvpoked.log" >&2; return 1; }
+}
+
+# qemu_start NAME VCPUS DIR CMDLINE [OPTION...] - sets guest_pid and guest_log; the
+# guest's shell then listens to guest_run. DIR is hvpoked's, and for what is left.
+qemu_start() {
+	guest_name=$1
+	guest_log=$3/$1.console
+	rm -f "$3/$1".{in,out}
+	mkfifo "$3/$1.in" "$3/$1.out"
+	qemu-system-x86_64 -name "guest=$1" -M q35,accel=tcg -cpu max -smp "$2" -m 512 \
+		-display none -nodefaults -no-reboot -serial "file:$guest_log" \
+		-serial "pipe:$3/$1" -kernel "$guest_kernel" -initrd "$guest_initrd" \
+		-append "console=ttyS0 panic=-1 log_buf_len=4M $4" "${@:5}" >"$3/$1.qemu.log" 2>&1 </dev/null &
+	guest_pid=$!
+	exec {guest_in}<>"$3/$1.in" {guest_out}<>"$3/$1.out"
+}
+
+# What a guest needs to be served by hvpoked: hvpoked(8).
+qemu_device() {
+	echo -chardev "socket,id=hvpoke,path=$1/ivshmem" \
+		-device "ivshmem-doorbell,chardev=hvpoke,vectors=1" -qmp "unix:$1/qmp,reconnect=1"
+}
+
+# guest_read SECONDS END - what the guest's shell says before the line that is END and
+# perhaps more, which is left in guest_last.
+guest_read() {
+	local until=$((SECONDS + $1))
+	while [ $SECONDS -lt $until ]; do
+		IFS= read -r -t 1 guest_last <&"$guest_out" || continue
+		case $guest_last in
+		"$2"*) return ;;
+		*) printf '%s\n' "$guest_last" ;;
+		esac
+	done
+	echo "no answer from the guest within $1 s" >&2
+	return 124
+}
+
+guest_wait_shell() { guest_read "$1" ready; }
+
+# guest_run SECONDS COMMAND - one line, for the guest's shell; its output and exit code.
+guest_run() {
+	printf '%s\n' "$2" >&"$guest_in"
+	guest_read "$1" "= " && return "${guest_last#= }"
+}
+
+guest_info() { "$hvpoke" info --json "$guest_name" 2>/dev/null; }
+guest_has_agent() { [ "$(guest_info | jq -r '.agent.present' 2>/dev/null)" = true ]; }
+
+guest_stop() {
+	[ -n "$guest_pid" ] || return 0
+	kill "$guest_pid" 2>/dev/null
+	wait "$guest_pid"
+	guest_pid=
+	exec {guest_in}>&- {guest_out}>&-
+}
+
+host_stop() {
+	[ -n "$host_pid" ] || return 0
+	kill "${1:--TERM}" "$host_pid" 2>/dev/null
+	wait "$host_pid" 2>/dev/null
+	host_pid=
+}
