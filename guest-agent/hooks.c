@@ -25,8 +25,7 @@
 
 #include "hvpoke.h"
 
-/* Tasks that were sent to divert_queries() or divert_foreign() and have not left it. */
-static atomic_t diverted;
+atomic_t hvp_diverted;
 
 static int divert_queries(char *query, const char *modname)
 {
@@ -38,7 +37,7 @@ static int divert_queries(char *query, const char *modname)
 	hvp_session_end(&result);
 	hvp_result_report("guest", &result);
 	/* hvp_hooks_exit() says why nothing that sleeps may follow. */
-	atomic_dec(&diverted);
+	atomic_dec(&hvp_diverted);
 	return ret;
 }
 
@@ -46,7 +45,7 @@ static bool divert_foreign(struct jump_entry *entry, enum jump_label_type type)
 {
 	bool queued = hvp_session_foreign(entry, type);
 
-	atomic_dec(&diverted);
+	atomic_dec(&hvp_diverted);
 	return queued;
 }
 
@@ -63,7 +62,7 @@ static int queries_pre(struct kprobe *kp, struct pt_regs *regs)
 	hvp_int3_hit(kp);
 	if (hvp_session_owned())
 		return 0;
-	atomic_inc(&diverted);
+	atomic_inc(&hvp_diverted);
 	return divert(regs, (unsigned long)divert_queries);
 }
 
@@ -79,9 +78,9 @@ static int queue_pre(struct kprobe *kp, struct pt_regs *regs)
 		return divert(regs, (unsigned long)hvp_session_queue);
 	if (hvp_session_owned())
 		hvp_session_native_site();
-	if (!hvp_batch_waits())
+	if (!hvp_session_waits())
 		return 0;
-	atomic_inc(&diverted);
+	atomic_inc(&hvp_diverted);
 	return divert(regs, (unsigned long)divert_foreign);
 }
 
@@ -168,13 +167,14 @@ void hvp_hooks_probes(u64 gva[HVPOKE_MAX_PROBES])
  */
 void hvp_hooks_exit(void)
 {
+	hvp_gate_close();
 	unregister_kprobe(&probes[QUERIES]);
-	while (atomic_read(&diverted))
+	while (atomic_read(&hvp_diverted))
 		msleep(20);
 	unregister_kprobe(&probes[QUEUE]);
 	unregister_kprobe(&probes[APPLY]);
 	/* No sites wait any more; those who saw some come out now. */
-	while (atomic_read(&diverted))
+	while (atomic_read(&hvp_diverted))
 		msleep(20);
 	synchronize_rcu_tasks();
 }
