@@ -52,12 +52,6 @@ static bool finish_wanted(unsigned long caller)
 }
 
 
-/* A request that begins inside of another one is part of it. */
-static bool request_wanted(unsigned long caller)
-{
-	return !hvp_session_owned();
-}
-
 static bool call_update_wanted(unsigned long caller)
 {
 	return hvp_session_traces();
@@ -142,47 +136,11 @@ enum {
 	UNOPTIMIZE_KPROBE,
 	STATIC_CALL_UPDATE,
 	STATIC_CALL_TRANSFORM,
-	EVENT_ENABLE,
-	SYSTEM_ENABLE,
-	SET_EVENT,
 	NR_DIVERSIONS
 };
 
 /* Once found they stay: a task may still be on its way to the original. */
 static unsigned long address[NR_DIVERSIONS];
-
-/* A file of tracefs was written that switches many events at once. */
-static ssize_t request(int which, struct file *file, const char __user *buf, size_t len,
-		       loff_t *pos)
-{
-	ssize_t (*original)(struct file *, const char __user *, size_t, loff_t *) =
-		(void *)address[which];
-	struct hvp_result result;
-	ssize_t ret;
-
-	hvp_session_begin(NULL, true);
-	hvp_session_trace(true);
-	ret = original(file, buf, len, pos);
-	hvp_session_end(&result);
-	hvp_result_report("guest", &result);
-	LEAVE();
-	return ret;
-}
-
-static ssize_t event_enable(struct file *file, const char __user *buf, size_t len, loff_t *pos)
-{
-	return request(EVENT_ENABLE, file, buf, len, pos);
-}
-
-static ssize_t system_enable(struct file *file, const char __user *buf, size_t len, loff_t *pos)
-{
-	return request(SYSTEM_ENABLE, file, buf, len, pos);
-}
-
-static ssize_t set_event(struct file *file, const char __user *buf, size_t len, loff_t *pos)
-{
-	return request(SET_EVENT, file, buf, len, pos);
-}
 
 static const struct diversion {
 	const char *name[2]; /* the second: since 6.16 */
@@ -218,15 +176,6 @@ static const struct diversion {
 	[STATIC_CALL_TRANSFORM] = { { "arch_static_call_transform" },
 				    static_call_transform, call_transform_wanted,
 				    HVPOKE_SCOPE_ALL, "one pause for many trace events" },
-	[EVENT_ENABLE] = { { "event_enable_write" },
-			   event_enable, request_wanted, HVPOKE_SCOPE_ALL,
-			   "one pause for a trace event" },
-	[SYSTEM_ENABLE] = { { "system_enable_write" },
-			    system_enable, request_wanted, HVPOKE_SCOPE_ALL,
-			    "one pause for a group of trace events" },
-	[SET_EVENT] = { { "ftrace_event_write" },
-			set_event, request_wanted, HVPOKE_SCOPE_ALL,
-			"one pause for what is written to set_event" },
 };
 
 /* An ENDBR before the call of ftrace's is not part of the function's own instructions. */

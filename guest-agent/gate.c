@@ -156,6 +156,7 @@ int hvp_scope_set(u32 to)
 		err = hvp_tracing_init();
 	if (err)
 		goto out;
+	hvp_event_files_release();
 	hvp_diversions_disable();
 	mutex_lock(hvp_symbols.text_mutex);
 	hvp_gate_flush();
@@ -163,10 +164,11 @@ int hvp_scope_set(u32 to)
 	mutex_unlock(hvp_symbols.text_mutex);
 	hvp_ranges_stale();
 	err = hvp_diversions_enable(to);
-	if (err) {
+	if (err)
 		WRITE_ONCE(scope, HVPOKE_SCOPE_DYNDBG);
-		hvp_ranges_stale();
-	}
+	else if (to == HVPOKE_SCOPE_ALL)
+		hvp_event_files_divert();
+	hvp_ranges_stale();
 out:
 	mutex_unlock(&scope_lock);
 	return err;

@@ -55,6 +55,15 @@ static int divert(struct pt_regs *regs, unsigned long to)
 	return 1;
 }
 
+int hvp_hooks_divert(struct kprobe *kp, struct pt_regs *regs, unsigned long to)
+{
+	hvp_int3_hit(kp);
+	atomic_inc(&hvp_diverted);
+	return divert(regs, to);
+}
+
+NOKPROBE_SYMBOL(hvp_hooks_divert);
+
 NOKPROBE_SYMBOL(divert);
 
 static int queries_pre(struct kprobe *kp, struct pt_regs *regs)
@@ -96,20 +105,20 @@ static int apply_pre(struct kprobe *kp, struct pt_regs *regs)
 
 NOKPROBE_SYMBOL(apply_pre);
 
-static void passed(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+void hvp_hooks_passed(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
 {
 	hvp_int3_step(kp);
 }
 
-NOKPROBE_SYMBOL(passed);
+NOKPROBE_SYMBOL(hvp_hooks_passed);
 
 /* The way in comes last: when it is there, the other two are. */
 enum { APPLY, QUEUE, QUERIES, NR_PROBES };
 
 static struct kprobe probes[NR_PROBES] = {
-	[APPLY] = { .pre_handler = apply_pre, .post_handler = passed },
-	[QUEUE] = { .pre_handler = queue_pre, .post_handler = passed },
-	[QUERIES] = { .pre_handler = queries_pre, .post_handler = passed },
+	[APPLY] = { .pre_handler = apply_pre, .post_handler = hvp_hooks_passed },
+	[QUEUE] = { .pre_handler = queue_pre, .post_handler = hvp_hooks_passed },
+	[QUERIES] = { .pre_handler = queries_pre, .post_handler = hvp_hooks_passed },
 };
 
 static const char *const names[NR_PROBES] = {
@@ -152,6 +161,7 @@ void hvp_hooks_probes(u64 gva[HVPOKE_MAX_PROBES])
 	for (i = 0; i < NR_PROBES; i++)
 		if (!kprobe_ftrace(&probes[i]))
 			gva[nr++] = (unsigned long)probes[i].addr;
+	hvp_event_files_probes(gva + nr);
 }
 
 /*

@@ -14,6 +14,7 @@
 struct kprobe;
 struct module;
 struct optimized_kprobe;
+struct pt_regs;
 struct static_call_key;
 
 #define HVP_VERSION "0.1"
@@ -289,6 +290,15 @@ extern atomic_t hvp_diverted;
 int hvp_hooks_init(void);
 void hvp_hooks_exit(void);
 void hvp_hooks_probes(u64 gva[HVPOKE_MAX_PROBES]);
+/* For kprobes' handlers. Send the task to @to, a function that counts it out again. */
+int hvp_hooks_divert(struct kprobe *kp, struct pt_regs *regs, unsigned long to);
+void hvp_hooks_passed(struct kprobe *kp, struct pt_regs *regs, unsigned long flags);
+
+/* event_files.c - files of tracefs that switch many trace events. */
+void hvp_event_files_divert(void);
+void hvp_event_files_release(void);
+/* The addresses of its INT3s, three at most; returns how many. */
+int hvp_event_files_probes(u64 *gva);
 
 /* dyndbg.c - the kernel's descriptors. */
 void hvp_dyndbg_init(void);
