@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The files of tracefs by which many trace events are switched at once: events/enable
- * and those of a subsystem and of an event, and set_event. Who writes one begins a
- * session, and what it patches becomes one batch (tracing.c).
+ * and those of a subsystem and of an event, and set_event; and current_tracer, since a
+ * tracer wants some events of the scheduler. Who writes one begins a session, and what
+ * it patches becomes one batch (tracing.c), ftrace's own stages apart, which build on
+ * one another.
  *
  * The kernel's tracing is built so that ftrace does not trace it, so these are kprobes with
  * an INT3, as on ddebug_exec_queries() (hooks.c). The functions are reached through tables of
@@ -17,7 +19,7 @@
 
 typedef ssize_t write_fn(struct file *file, const char __user *buf, size_t len, loff_t *pos);
 
-enum { EVENT, SYSTEM, SET_EVENT, NR_FILES };
+enum { EVENT, SYSTEM, SET_EVENT, SET_TRACER, NR_FILES };
 
 static struct kprobe probes[NR_FILES];
 static bool diverted[NR_FILES];
@@ -53,6 +55,11 @@ static ssize_t set_event_write(struct file *file, const char __user *buf, size_t
 	return divert(SET_EVENT, file, buf, len, pos);
 }
 
+static ssize_t set_tracer_write(struct file *file, const char __user *buf, size_t len, loff_t *pos)
+{
+	return divert(SET_TRACER, file, buf, len, pos);
+}
+
 static const struct {
 	const char *name;
 	write_fn *to;
@@ -60,6 +67,7 @@ static const struct {
 	[EVENT] = { "event_enable_write", event_write },
 	[SYSTEM] = { "system_enable_write", system_write },
 	[SET_EVENT] = { "ftrace_event_write", set_event_write },
+	[SET_TRACER] = { "tracing_set_trace_write", set_tracer_write },
 };
 
 /* A request that begins inside of another one is part of it. */

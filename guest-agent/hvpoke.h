@@ -297,7 +297,7 @@ void hvp_hooks_passed(struct kprobe *kp, struct pt_regs *regs, unsigned long fla
 /* event_files.c - files of tracefs that switch many trace events. */
 void hvp_event_files_divert(void);
 void hvp_event_files_release(void);
-/* The addresses of its INT3s, three at most; returns how many. */
+/* The addresses of its INT3s, four at most; returns how many. */
 int hvp_event_files_probes(u64 *gva);
 
 /* dyndbg.c - the kernel's descriptors. */
