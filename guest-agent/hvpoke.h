@@ -12,6 +12,7 @@
 #include "../proto/hvpoke_abi.h"
 
 struct kprobe;
+struct mm_struct;
 struct module;
 struct optimized_kprobe;
 struct pt_regs;
@@ -31,6 +32,7 @@ struct hvp_symbols {
 	void (*transform_apply)(void);
 	struct module *(*module_address)(unsigned long addr);
 	struct mutex *text_mutex; /* over all changes of kernel text */
+	struct mm_struct *init_mm;
 	unsigned long stext, etext;
 	/* needed for more than dynamic debug; hvp_symbols_find_gate() */
 	void (*poke_queue)(void *addr, const void *opcode, size_t len, const void *emulate);

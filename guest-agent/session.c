@@ -27,6 +27,7 @@
  *           batch_lock               hvp_session_foreign()
  *             text_mutex          -> hvp_gate_*(), hvp_probe*()
  *               ranges' lock
+ *                 init_mm.mmap_lock (read)   the page of a text
  *                 door.lock     the command page
  *                   shm.lock    the device may go away
  *     event_mutex               trace events are switched

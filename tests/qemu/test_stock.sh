@@ -31,6 +31,7 @@ cleanup() {
 trap cleanup EXIT
 
 guest_files=(tests/qemu/state.sh)
+stock_had "$series" usb-common usbcore || skip_rest "$stock_why"
 qemu_prepare "$series" usb-common usbcore || die "the guest could not be prepared"
 usbcore_text=$((0x$(readelf -SW "$stock_dir/usbcore.ko" | sed -n 's/.* \.text  *PROGBITS  *[0-9a-f]* [0-9a-f]* \([0-9a-f]*\).*/\1/p')))
 
