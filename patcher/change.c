@@ -123,6 +123,8 @@ int hvp_change_list_keys(const char *glob, uint32_t skip, struct hvp_queries *qu
 
 int hvp_queries_append(struct hvp_queries *queries, const struct hvp_queries *more)
 {
+	if (!more->len)
+		return 0;
 	if (more->len > HVPOKE_REQ_DATA - queries->len)
 		return -E2BIG;
 	if (!queries->data)

@@ -121,7 +121,7 @@ int change_run(const struct options *options, const char *method, struct json_ob
 int change_command(const struct options *options, uint64_t *matched)
 {
 	const char *words[3] = {options->command->name, options->args[1], options->args[2]};
-	struct json_object *change;
+	struct json_object *change = NULL;
 	int used, err;
 
 	err = change_parse(options, words, options->nr_args, &change, &used);

@@ -8,7 +8,7 @@
 /* The changes from the third argument on, as an array. */
 static int take_changes(const struct options *options, struct json_object **changes)
 {
-	struct json_object *change;
+	struct json_object *change = NULL;
 	int at = 2, used, err;
 
 	*changes = json_object_new_array();

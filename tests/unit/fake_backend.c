@@ -259,3 +259,18 @@ void fake_applied(struct fake *fake, const struct hvpoke_entry *entry, uint32_t 
 	for (uint32_t i = 0; i < nr; i++)
 		assert_true(fake_holds(fake, &entry[i], entry[i].new_insn));
 }
+
+bool fake_add_key(struct hvpoke_complete *answer, const char *name, bool enabled, uint32_t sites)
+{
+	struct hvpoke_key key = {.enabled = enabled, .sites = sites};
+	uint8_t *record = answer->data + answer->data_len;
+
+	key.size = (sizeof(key) + strlen(name) + 1 + 3) & ~3u;
+	if (key.size > sizeof(answer->data) - answer->data_len)
+		return false;
+	memset(record, 0, key.size);
+	memcpy(record, &key, sizeof(key));
+	memcpy(record + sizeof(key), name, strlen(name) + 1);
+	answer->data_len += key.size;
+	return true;
+}

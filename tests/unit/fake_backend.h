@@ -92,4 +92,7 @@ void fake_refused(struct fake *fake, const struct hvpoke_entry *entry, uint32_t 
 /* A batch that must be applied, in one pause. */
 void fake_applied(struct fake *fake, const struct hvpoke_entry *entry, uint32_t nr);
 
+/* A key, in the agent's answer to HVPOKE_REQ_LIST_KEYS. False: there is no room for it. */
+bool fake_add_key(struct hvpoke_complete *answer, const char *name, bool enabled, uint32_t sites);
+
 #endif /* FAKE_BACKEND_H */

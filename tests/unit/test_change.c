@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "change.h"
+#include "fake_backend.h"
 #include "key_list.h"
 #include "scope.h"
 
@@ -192,23 +193,11 @@ static void lists_of_changes_are_bounded(void **state)
 	hvp_queries_free(&all);
 }
 
-/* Append a key as an agent would. */
-static void add_key(struct hvpoke_complete *answer, const char *name, bool enabled, uint32_t sites)
-{
-	struct hvpoke_key key = {.enabled = enabled, .sites = sites};
-
-	key.size = (sizeof(key) + strlen(name) + 1 + 3) & ~3u;
-	memset(answer->data + answer->data_len, 0, key.size);
-	memcpy(answer->data + answer->data_len, &key, sizeof(key));
-	strcpy((char *)answer->data + answer->data_len + sizeof(key), name);
-	answer->data_len += key.size;
-}
-
 static void two_keys(struct hvpoke_complete *answer)
 {
 	memset(answer, 0, sizeof(*answer));
-	add_key(answer, "sched_schedstats", true, 12);
-	add_key(answer, "kvm:abc", false, 0xffffffff); /* fills its record to the last byte */
+	fake_add_key(answer, "sched_schedstats", true, 12);
+	fake_add_key(answer, "kvm:abc", false, 0xffffffff); /* fills its record to the last byte */
 }
 
 static void lists_of_keys_are_read(void **state)
@@ -231,8 +220,8 @@ static void lists_of_keys_are_read(void **state)
 	assert_int_equal(hvp_key_next(&answer, &at, &key), 0);
 	/* As many as there is room for. */
 	memset(&answer, 0, sizeof(answer));
-	while (answer.data_len <= HVPOKE_REQ_DATA - 16)
-		add_key(&answer, "1234567", nr++, 1);
+	while (fake_add_key(&answer, "1234567", nr % 2, 1))
+		nr++;
 	for (at = 0; hvp_key_next(&answer, &at, &key) == 1; nr--)
 		assert_string_equal(key.name, "1234567");
 	assert_int_equal(nr, 0);
@@ -290,7 +279,7 @@ static void noise_is_no_list_of_keys(void **state)
 	(void)state;
 	while (clock() < end) {
 		two_keys(&answer);
-		add_key(&answer, "another", true, 3);
+		fake_add_key(&answer, "another", true, 3);
 		for (int i = 0; i < 3; i++) {
 			seed = seed * 6364136223846793005ull + 1442695040888963407ull;
 			answer.data[(seed >> 33) % answer.data_len] = (uint8_t)(seed >> 50);

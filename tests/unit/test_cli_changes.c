@@ -14,10 +14,10 @@
 
 static struct model {
 	char key[NR_KEYS][40];
-	bool key_on[NR_KEYS];
-	bool event_on[NR_EVENTS];
-	unsigned int requests, records, toggles;
-	bool endless; /* says that there are more keys than it sends */
+	/* The guest's thread changes them while a command runs. */
+	atomic_bool key_on[NR_KEYS], event_on[NR_EVENTS];
+	atomic_uint requests, records, toggles;
+	atomic_bool endless; /* says that there are more keys than it sends */
 	pthread_t thread;
 	atomic_bool runs;
 } model;
@@ -32,24 +32,16 @@ static void guest_list_keys(const struct hvpoke_query *query, struct hvpoke_comp
 	uint32_t skip = query->first_line;
 
 	for (int i = 0; i < NR_KEYS; i++) {
-		struct hvpoke_key key = {.enabled = model.key_on[i], .sites = i};
-
 		if (fnmatch(glob, model.key[i], 0) || (skip && skip--))
 			continue;
-		key.size = (sizeof(key) + strlen(model.key[i]) + 1 + 3) & ~3u;
-		if (answer->more || answer->data_len + key.size > sizeof(answer->data)) {
+		if (answer->more || !fake_add_key(answer, model.key[i], model.key_on[i], i))
 			answer->more++;
-			continue;
-		}
-		memcpy(answer->data + answer->data_len, &key, sizeof(key));
-		strcpy((char *)answer->data + answer->data_len + sizeof(key), model.key[i]);
-		answer->data_len += key.size;
 	}
 	if (model.endless)
 		answer->more = 1;
 }
 
-static void guest_switch(const char *name, bool *on, const struct hvpoke_query *query,
+static void guest_switch(const char *name, atomic_bool *on, const struct hvpoke_query *query,
 			 struct hvpoke_complete *answer)
 {
 	const char *text = (const char *)query + query->text;

@@ -138,17 +138,6 @@ static void shows_and_sets_the_scope(void **state)
 	expect_error(f, "guest-failed", "busy");
 }
 
-/* The agent's answer to a list of keys: @name with its NUL at byte 8. */
-static void answer_key(struct hvpoke_complete *complete, const char *name, uint32_t sites)
-{
-	struct hvpoke_key key = {
-		.size = (sizeof(key) + strlen(name) + 1 + 3) & ~3u, .enabled = 1, .sites = sites};
-
-	memcpy(complete->data + complete->data_len, &key, sizeof(key));
-	strcpy((char *)complete->data + complete->data_len + sizeof(key), name);
-	complete->data_len += key.size;
-}
-
 static void lists_keys_by_the_page(void **state)
 {
 	struct fixture *f = *state;
@@ -162,8 +151,8 @@ static void lists_keys_by_the_page(void **state)
 	expect_record(f, 0, HVPOKE_CHANGE_KEY, 0, "*");
 	assert_int_equal(record(f, 0)->first_line, 0);
 	complete = guest_completion(f, id);
-	answer_key(complete, "sched_schedstats", 12);
-	answer_key(complete, "kvm:x", 3);
+	fake_add_key(complete, "sched_schedstats", true, 12);
+	fake_add_key(complete, "kvm:x", true, 3);
 	complete->more = 7;
 	guest_complete(f);
 	result = next(f, "result");
@@ -189,8 +178,8 @@ static void does_not_trust_a_list_of_keys(void **state)
 
 	ask(f, "keys", "{}");
 	complete = guest_completion(f, guest_fetch(f, 1));
-	answer_key(complete, "good", 1);
-	answer_key(complete, "ba\x1b[2Jd", 1);
+	fake_add_key(complete, "good", true, 1);
+	fake_add_key(complete, "ba\x1b[2Jd", true, 1);
 	guest_complete(f);
 	expect_error(f, "bad-answer", "wrong at byte 16 of 32");
 	ask(f, "keys", "{}");
