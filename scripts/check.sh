@@ -76,7 +76,8 @@ for test in build/asan/tests/unit/test_*; do
 	[ -x "$test" ] && [ -f "$test" ] && run "asan/${test##*/}" "$test"
 done
 # What runs threads, once more under TSan.
-for name in pause guest batch race request control control_async control_socket client service; do
+for name in pause guest batch race request control control_async control_socket client service service_changes \
+	cli_changes; do
 	[ -x "build/tsan/tests/unit/test_$name" ] &&
 		run "tsan/test_$name" "build/tsan/tests/unit/test_$name"
 done
