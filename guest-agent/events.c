@@ -86,11 +86,6 @@ static int switch_events(struct trace_event_file *first, const char *system, con
 		file = list_next_entry(file, list);
 	} while (file != first);
 	mutex_unlock(hvp_symbols.event_mutex);
-
-	if (!change->matched) {
-		hvp_change_refuse(change, "no trace event matches");
-		return -ENOENT;
-	}
 	return err;
 }
 
