@@ -26,7 +26,7 @@
 
 static bool covered;
 
-void __init hvp_events_init(void)
+void hvp_events_init(void)
 {
 	covered = hvp_symbols.event_mutex && hvp_symbols.event_switch &&
 		  hvp_symbols.trace_buffers_expand;

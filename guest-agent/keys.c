@@ -63,7 +63,7 @@ static char name[MODULE_NAME_LEN + KSYM_SYMBOL_LEN]; /* of the key that the walk
 
 static bool covered;
 
-void __init hvp_keys_init(void)
+void hvp_keys_init(void)
 {
 	covered = hvp_symbols.jump_lock && hvp_symbols.jump_unlock && hvp_symbols.jump_start &&
 		  hvp_symbols.jump_stop && hvp_symbols.init_begin && hvp_symbols.init_end &&
@@ -265,7 +265,8 @@ static int find_key(const char *wanted, struct walk *walk, struct hvp_change *ch
 		return -EINVAL;
 	}
 	if (hvp_symbol_exists(wanted)) {
-		hvp_change_refuse(change, "this symbol is not a static key");
+		hvp_change_refuse(change,
+				  "this symbol is not a static key, or one that switches nothing");
 		return -EINVAL;
 	}
 	hvp_change_refuse(change, "this kernel has no symbol of this name");
