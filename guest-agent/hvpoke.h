@@ -3,6 +3,7 @@
 #define HVPOKE_H
 
 #include <linux/atomic.h>
+#include <linux/errno.h>
 #include <linux/gfp.h>
 #include <linux/jump_label.h>
 #include <linux/list.h>
@@ -17,6 +18,8 @@ struct module;
 struct optimized_kprobe;
 struct pt_regs;
 struct static_call_key;
+struct trace_array;
+struct trace_event_file;
 
 #define HVP_VERSION "0.1"
 
@@ -46,6 +49,14 @@ struct hvp_symbols {
 	void (*perf_text_poke)(const void *addr, const void *old_bytes, size_t old_len,
 			       const void *new_bytes, size_t new_len);
 	atomic_t *nr_text_poke_events; /* is anybody listening? */
+	void (*jump_lock)(void); /* over the jump table */
+	void (*jump_unlock)(void);
+	struct jump_entry *jump_start, *jump_stop;
+	struct list_head *modules;
+	unsigned long init_begin, init_end, end; /* of the kernel's image */
+	struct mutex *event_mutex;		 /* over trace events */
+	int (*event_switch)(struct trace_event_file *file, int enable, int soft_disable);
+	int (*trace_buffers_expand)(struct trace_array *tr);
 };
 
 extern struct hvp_symbols hvp_symbols;
@@ -55,6 +66,8 @@ int hvp_symbols_init(void);
 int hvp_symbols_find_gate(void);
 /* The address of a function or variable of the kernel, or NULL. */
 void *hvp_symbols_find(const char *name);
+/* Is there anything of this name, in the kernel or ("MODULE:NAME") in a module? */
+bool hvp_symbol_exists(const char *name);
 
 static inline bool hvp_core_text(unsigned long addr)
 {
@@ -252,7 +265,7 @@ bool hvp_gate_waits(void);
 /* Move the pokes that wait into @batch. */
 void hvp_gate_take(struct hvp_batch *batch);
 u32 hvp_gate_scope(void);
-/* Without text_mutex. 0 or a negative errno, having said why. */
+/* @scope is an enum hvpoke_scope. Without text_mutex. 0 or a negative errno, having said why. */
 int hvp_scope_set(u32 scope);
 u64 hvp_gate_noisy(void);
 /* The scope that was asked for before the agent was up. */
@@ -314,6 +327,48 @@ struct hvp_snapshot;
 struct hvp_snapshot *hvp_snapshot_take(void);
 /* Frees @snapshot (may be NULL). */
 u64 hvp_snapshot_changed(struct hvp_snapshot *snapshot);
+
+/* What came of one change that the host asked for. */
+struct hvp_change {
+	u64 matched;   /* keys or events that were meant */
+	u64 changed;   /* of these, those that are different now */
+	char why[128]; /* with an error, for a person */
+};
+
+/* Say why it was not made (request.c). */
+__printf(2, 3) void hvp_change_refuse(struct hvp_change *change, const char *format, ...);
+
+/* keys.c - static keys by name. */
+void hvp_keys_init(void);
+/*
+ * Switch the key of the symbol @name ("MODULE:NAME" for a module's). Inside of a
+ * session. 0, or a negative errno and why in @change.
+ */
+int hvp_key_switch(const char *name, bool on, struct hvp_change *change);
+/*
+ * Append the keys that match @glob, but the first @skip of them, to the data of
+ * @complete until it is full, and count the others in @complete->more. Returns as
+ * hvp_key_switch() does.
+ */
+int hvp_keys_list(const char *glob, u32 skip, struct hvpoke_complete *complete,
+		  struct hvp_change *change);
+
+/* events.c - trace events by name. */
+#ifdef CONFIG_EVENT_TRACING
+void hvp_events_init(void);
+/* Switch those that match @glob, "SYSTEM:EVENT". Otherwise as hvp_key_switch(). */
+int hvp_events_switch(const char *glob, bool on, struct hvp_change *change);
+#else
+static inline void hvp_events_init(void)
+{
+}
+
+static inline int hvp_events_switch(const char *glob, bool on, struct hvp_change *change)
+{
+	hvp_change_refuse(change, "this kernel has no trace events (CONFIG_EVENT_TRACING)");
+	return -EOPNOTSUPP;
+}
+#endif
 
 /* request.c - requests of the host. */
 int hvp_requests_init(void);
