@@ -210,14 +210,15 @@ static void *find(const struct diversion *diversion)
 	return addr || !diversion->name[1] ? addr : hvp_symbols_find(diversion->name[1]);
 }
 
-static int add(int i)
+/* @first: in place of those that were there before. */
+static int add(int i, bool first)
 {
 	const struct diversion *diversion = &diversions[i];
 	int err;
 
 	if (!address[i])
 		WRITE_ONCE(address[i], (unsigned long)find(diversion));
-	err = address[i] ? ftrace_set_filter_ip(&ops, address[i], 0, 0) : -ENOENT;
+	err = address[i] ? ftrace_set_filter_ip(&ops, address[i], 0, first) : -ENOENT;
 	if (!err)
 		return 0;
 	if (diversion->uncovered) {
@@ -236,14 +237,15 @@ int hvp_diversions_enable(u32 scope)
 
 	if (scope == HVPOKE_SCOPE_DYNDBG)
 		return 0;
+	/* The first one is needed: without it, the filter would be empty and mean everything. */
 	for (i = 0; i < NR_DIVERSIONS && !err; i++)
 		if (diversions[i].to && scope >= diversions[i].scope)
-			err = add(i);
-	if (!err)
-		err = register_ftrace_function(&ops);
+			err = add(i, !i);
+	if (err)
+		return err;
+	err = register_ftrace_function(&ops);
 	if (err) {
 		pr_err("ftrace does not take the diversions (error %d)\n", err);
-		ftrace_free_filter(&ops);
 		return err;
 	}
 	enabled = true;
@@ -255,6 +257,11 @@ void hvp_diversions_disable(void)
 	if (!enabled)
 		return;
 	unregister_ftrace_function(&ops);
-	ftrace_free_filter(&ops);
 	enabled = false;
+}
+
+/* Once: before 6.2 the filter cannot be used any more after this. */
+void hvp_diversions_exit(void)
+{
+	ftrace_free_filter(&ops);
 }

@@ -168,7 +168,9 @@ int hvp_scope_set(u32 to)
 		WRITE_ONCE(scope, HVPOKE_SCOPE_DYNDBG);
 	else if (to == HVPOKE_SCOPE_ALL)
 		hvp_event_files_divert();
+	/* The host is to know at once; one that is away learns it when it is back. */
 	hvp_ranges_stale();
+	hvp_ranges_sync();
 out:
 	mutex_unlock(&scope_lock);
 	return err;
@@ -232,6 +234,7 @@ void hvp_gate_close(void)
 /* Nobody is inside any more. */
 void hvp_gate_exit(void)
 {
+	hvp_diversions_exit();
 	hvp_batch_free(&pending);
 }
 

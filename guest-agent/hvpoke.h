@@ -286,6 +286,7 @@ void hvp_probe_unoptimize(struct optimized_kprobe *op);
 /* diversions.c - the functions that ftrace diverts. */
 int hvp_diversions_enable(u32 scope);
 void hvp_diversions_disable(void);
+void hvp_diversions_exit(void);
 
 /* tracing.c - trace events and what they patch. */
 /* Is @key a tracepoint's of the kernel? May be asked anywhere. */

@@ -108,7 +108,8 @@ static int cover(unsigned long addr, unsigned long len)
 	preempt_disable();
 	mod = hvp_symbols.module_address(addr);
 	preempt_enable();
-	if (mod) {
+	/* One that comes may fail and one that goes is gone soon, both after we were told. */
+	if (mod && READ_ONCE(mod->state) == MODULE_STATE_LIVE) {
 		text = hvp_module_text(mod, &text_len);
 		if (addr - text < text_len)
 			return add_module(mod);

@@ -13,10 +13,11 @@ static void agent_info(struct hvp_agent_info *info, const struct hvpoke_hello *h
 	memcpy(info->probe_gva, hello->probe_gva, sizeof(info->probe_gva));
 }
 
+/* Its other probes come and go with the scope. */
 static bool same_agent(const struct hvp_agent_info *a, const struct hvp_agent_info *b)
 {
 	return !strcmp(a->kernel, b->kernel) && !strcmp(a->agent, b->agent) &&
-	       !memcmp(a->probe_gva, b->probe_gva, sizeof(a->probe_gva));
+	       a->probe_gva[0] == b->probe_gva[0];
 }
 
 enum hvpoke_status hvp_hello(struct hvp_guest *guest, struct hvpoke_hello *hello)

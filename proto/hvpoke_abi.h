@@ -152,7 +152,9 @@ enum hvpoke_scope {
  *
  * probe_gva are the addresses at which the agent itself has an INT3 (kprobes
  * on functions that ftrace cannot divert), so that the host can count the
- * INT3 hits of text patching apart from the agent's own. Unused ones are 0.
+ * INT3 hits of text patching apart from the agent's own. Unused ones are 0. The first one
+ * stays the same as long as the agent does, and another one means another agent: what the
+ * host had asked of the one before is lost.
  */
 #define HVPOKE_MAX_PROBES	8
 struct hvpoke_hello {
