@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
-# Sourced by test scripts: results as TAP (testanything.org).
+# Sourced by test scripts (after lib.sh): results as TAP (testanything.org).
 
 tap_plan=0
 tap_n=0
@@ -41,16 +41,6 @@ finish() {
 	exit
 }
 
-# wait_for SECONDS COMMAND... - until it succeeds.
-wait_for() {
-	local until=$((SECONDS + $1))
-	shift
-	until "$@"; do
-		[ $SECONDS -lt $until ] || return 1
-		sleep 0.2
-	done
-}
-
 # Lines with TEXT in FILE.
 lines_of() { grep -c -- "$2" "$1" || true; }
 
@@ -59,7 +49,7 @@ wait_for_new_line() {
 	local before
 	before=$(lines_of "$1" "$2")
 	more() { [ "$(lines_of "$1" "$2")" -gt "$before" ]; }
-	wait_for "$3" more "$1" "$2"
+	wait_until "$3" more "$1" "$2"
 }
 
 # no_new_line FILE TEXT SECONDS - after a moment for what was on its way.

@@ -5,6 +5,7 @@
 # guest of our own (tests/qemu/guest) under TCG. Prints TAP.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
+. scripts/lib.sh
 . tests/linux/tap.sh
 
 plan 20
@@ -41,7 +42,7 @@ if ! virsh version >/dev/null 2>&1; then
 	started=($!)
 	libvirtd >"$work/libvirtd.log" 2>&1 &
 	started=($! "${started[@]}")
-	wait_for 30 virsh version >/dev/null 2>&1 || skip_rest "libvirtd does not start"
+	wait_until 30 virsh version >/dev/null 2>&1 || skip_rest "libvirtd does not start"
 fi
 "$build/hvpoked" --socket-dir "$work" >"$work/hvpoked.log" 2>&1 &
 started=($! "${started[@]}")
@@ -109,7 +110,7 @@ check "a domain that is shut off is listed as such" \
 check "and cannot be toggled, with the reason" fails_with 3 "shut off" hvpoke toggle "$domain" +p
 
 virsh start "$domain" >/dev/null
-check "the agent of a started domain registers" wait_for 60 has_agent "$domain"
+check "the agent of a started domain registers" wait_until 60 has_agent "$domain"
 check "+p by the domain's name switches every site in one pause" \
 	jq_is '.matched == 2048 and .sites == 2048 and .pauses == 1 and .fallback == null' \
 	hvpoke toggle --json "$domain" +p
@@ -141,7 +142,7 @@ define "$domain-bare" q35 "<controller type='usb' model='none'/><memballoon mode
 check "where no root port is free one is added (CASES 11)" \
 	shows "a new one" setup "$domain-bare" --yes
 virsh start "$domain-bare" >/dev/null
-check "and its guest finds the device there" wait_for 60 has_agent "$domain-bare"
+check "and its guest finds the device there" wait_until 60 has_agent "$domain-bare"
 virsh destroy "$domain-bare" >/dev/null
 
 # Running without a monitor: only the definition can be changed.

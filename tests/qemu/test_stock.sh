@@ -77,7 +77,7 @@ run "insmod /usb-common.ko && insmod /usbcore.ko"
 check "all vCPUs are up" [ "$(run nproc)" = "$vcpus" ]
 state boot
 run "insmod /hvpoke.ko"
-check "the module loads and the agent registers" wait_for 20 guest_has_agent
+check "the module loads and the agent registers" wait_until 20 guest_has_agent
 
 # The kernel's own way: what it writes, and what it costs.
 control =_ >/dev/null
@@ -188,7 +188,7 @@ check "and the log says why" logged "kernel's own way: the host did not answer i
 check "nothing is lost" state_is on
 host_stop -KILL
 host_start "$sockets"
-check "a new hvpoked finds the guest again" wait_for 30 guest_has_agent
+check "a new hvpoked finds the guest again" wait_until 30 guest_has_agent
 control -p
 back() { last_by_host && state_is off; }
 check "and takes its requests again" back
@@ -197,7 +197,7 @@ control +p
 gone() { last_natively && [ "$(last us)" -lt 2000000 ] && state_is on; }
 check "the host ends: the kernel's own way" gone
 host_start "$sockets"
-wait_for 30 guest_has_agent
+wait_until 30 guest_has_agent
 control -p
 run "(i=0; while [ \$i -lt 200 ]; do echo +p; echo -p; i=\$((i+1)); done | while read q; do echo \$q >/proc/dynamic_debug/control; done; touch /tmp/done) >/dev/null 2>&1 &"
 kills=0 lost=0
@@ -205,7 +205,7 @@ until run "[ -f /tmp/done ]"; do
 	sleep 0.$((RANDOM % 9 + 1))
 	host_stop -KILL
 	host_start "$sockets"
-	wait_for 30 guest_has_agent || lost=$((lost + 1))
+	wait_until 30 guest_has_agent || lost=$((lost + 1))
 	kills=$((kills + 1))
 done
 echo "# killed $kills times"
@@ -233,7 +233,7 @@ run "cd /sys/bus/pci/drivers/hvpoke; basename \$(readlink -f 0000:*) >/tmp/devic
 control +p
 check "without its device: the kernel's own way" last_natively
 run "cat /tmp/device >/sys/bus/pci/drivers/hvpoke/bind"
-wait_for 30 guest_has_agent
+wait_until 30 guest_has_agent
 control -p
 check "with it again: the host's, and nothing is lost" back
 
@@ -242,7 +242,7 @@ run "rmmod hvpoke"
 no_agent() { ! guest_has_agent; }
 check "the agent unloads, and the host knows" no_agent
 run "insmod /hvpoke.ko"
-check "a new one registers" wait_for 20 guest_has_agent
+check "a new one registers" wait_until 20 guest_has_agent
 toggle again +p
 check "and does its work" holds again '.batches == 1 and .native_sites == 0'
 check "no warning" quiet
