@@ -41,6 +41,26 @@ finish() {
 	exit
 }
 
+# jq_is FILTER COMMAND... - the command's JSON, true for the filter.
+jq_is() {
+	local filter=$1
+	shift
+	"$@" | jq -e "$filter"
+}
+
+# shows TEXT COMMAND... - it succeeds, and says that.
+shows() { fails_with 0 "$@"; }
+
+# fails_with CODE TEXT COMMAND... - it ends with that code, and says that.
+fails_with() {
+	local want=$1 text=$2 out code
+	shift 2
+	out=$("$@" 2>&1 </dev/null)
+	code=$?
+	echo "$out"
+	[ $code = "$want" ] && grep -qF -- "$text" <<<"$out"
+}
+
 # Lines with TEXT in FILE.
 lines_of() { grep -c -- "$2" "$1" || true; }
 
