@@ -94,7 +94,11 @@ qemu_device() {
 guest_read() {
 	local until=$((SECONDS + $1))
 	while [ $SECONDS -lt $until ]; do
-		IFS= read -r -t 1 guest_last <&"$guest_out" || continue
+		if ! IFS= read -r -t 1 guest_last <&"$guest_out"; then
+			[ -z "$guest_pid" ] || kill -0 "$guest_pid" 2>/dev/null && continue
+			echo "no answer from the guest: its QEMU has ended" >&2
+			return 124
+		fi
 		case $guest_last in
 		"$2"*) return ;;
 		*) printf '%s\n' "$guest_last" ;;

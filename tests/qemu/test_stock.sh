@@ -104,6 +104,12 @@ check "switched on it prints" [ "$(messages)" != 0 ]
 toggle message 'func kobject_uevent_env -p'
 check "switched off again it does not" [ "$(messages)" = 0 ]
 
+# finished FILE - what the guest does in the background, or the guest itself.
+finished() {
+	run "[ -f /tmp/$1 ]"
+	[ $? != 1 ]
+}
+
 # Modules that come and go.
 run "rmmod usbcore; insmod /usbcore.ko dyndbg=+p"
 check "dyndbg=+p of a module that loads goes to the host in one batch" last_by_host
@@ -118,7 +124,7 @@ run "insmod /usbcore.ko dyndbg=+p"
 churn() {
 	run "(i=0; while [ \$i -lt 60 ]; do rmmod usbcore; insmod /usbcore.ko dyndbg=+p; i=\$((i+1)); done; touch /tmp/churned) >/dev/null 2>&1 &"
 	local n=0
-	until run "[ -f /tmp/churned ]"; do
+	until finished churned; do
 		toggle churn +p && toggle churn -p || return 1
 		n=$((n + 1))
 	done
@@ -157,7 +163,7 @@ wait_until 30 guest_has_agent
 control -p
 run "(i=0; while [ \$i -lt 200 ]; do echo +p; echo -p; i=\$((i+1)); done | while read q; do echo \$q >/proc/dynamic_debug/control; done; touch /tmp/done) >/dev/null 2>&1 &"
 kills=0 lost=0
-until run "[ -f /tmp/done ]"; do
+until finished done; do
 	sleep 0.$((RANDOM % 9 + 1))
 	host_stop -KILL
 	host_start "$sockets"
