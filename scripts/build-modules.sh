@@ -4,7 +4,7 @@
 # build-modules.sh [RELEASE...] - hvpoke.ko for these kernels, or for every 6.1
 # and 6.12 whose headers are installed. Prints one line for each; ends with 0 if
 # all were built. Each goes to build/modules/RELEASE/hvpoke.ko, with the log of
-# the build (W=1) beside it.
+# the build (W=1 where there is perl) beside it.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
@@ -34,6 +34,10 @@ copy_changed() {
 	done
 }
 
+# W=1 runs kernel-doc, for which perl-base is not enough.
+warnings=
+perl -MPod::Usage -e 1 2>/dev/null && warnings=W=1
+
 failed=0
 for release; do
 	out=build/modules/$release
@@ -44,7 +48,7 @@ for release; do
 		echo "hvpoke.ko for $release: not built, no headers in $headers"
 		failed=1
 	elif copy "$out/src" &&
-		make -C "$headers" M="$PWD/$out/src/guest-agent" CONFIG_HVPOKE=m W=1 modules \
+		make -C "$headers" M="$PWD/$out/src/guest-agent" CONFIG_HVPOKE=m $warnings modules \
 			>"$out/log" 2>&1 &&
 		cp "$out/src/guest-agent/hvpoke.ko" "$out/hvpoke.ko"; then
 		echo "hvpoke.ko for $release: $out/hvpoke.ko"

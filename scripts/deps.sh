@@ -16,8 +16,8 @@ qemu="$demo qemu-system-x86 xz-utils"
 case $(kvm_backend) in
 pvm | unknown) demo="$demo $small" ;;
 esac
-check="$demo libcmocka-dev mandoc qemu-system-x86 xz-utils binutils libvirt-daemon-system libvirt-clients"
-lint="$check clang-format clang-tidy sparse perl"
+check="$demo libcmocka-dev mandoc qemu-system-x86 xz-utils binutils perl libvirt-daemon-system libvirt-clients"
+lint="$check clang-format clang-tidy sparse"
 
 group=${1:-}
 case "$group" in
