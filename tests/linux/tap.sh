@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
-# Sourced by test scripts (after lib.sh): results as TAP (testanything.org).
+# Sourced by test scripts, after lib.sh where they wait: results as TAP (testanything.org).
 
 tap_plan=0
 tap_n=0
