@@ -42,6 +42,7 @@ run "insmod /usb-common.ko && insmod /usbcore.ko"
 check "all vCPUs are up" [ "$(run nproc)" = "$vcpus" ]
 run "insmod /hvpoke.ko"
 check "the module loads and the agent registers" wait_until 20 guest_has_agent
+accelerator=$(guest_info | jq -r .accelerator | tr a-z A-Z)
 
 # The kernel's own way: what it writes, and what it costs.
 control =_ >/dev/null
@@ -212,7 +213,7 @@ check "no warning" quiet
 # cal WHAT OUT - one line of the table, of a request's JSON.
 cal() { jq -r --arg what "$1" '[$what, .sites, .ipis, .pauses, .pause_us] | @tsv' "$work/$2.json"; }
 echo "# CAL, the guest's function-call interrupts, meanwhile: stock $stock_release, $vcpus vCPUs," \
-	"$(guest_info | jq -r .accelerator | tr a-z A-Z)"
+	"$accelerator"
 {
 	printf 'request\tsites\tCAL\tpauses\tpause us\n'
 	cal "+p natively" native-on
