@@ -14,13 +14,13 @@
 #define BOOT_MS	 60000
 #define MAX_ARGS 64
 
-static void execute(const struct real_qemu *vm, const char *const *more)
+static void execute(const struct real_qemu *vm, const char *accel, const char *const *more)
 {
-	char device[128], qmp[128], own[128], console[128], kernel[4096], log[128];
+	char machine[32], device[128], qmp[128], own[128], console[128], kernel[4096], log[128];
 	const char *args[MAX_ARGS] = {
 		"qemu-system-x86_64",
 		"-M",
-		"q35,accel=tcg",
+		machine,
 		"-m",
 		"64",
 		"-smp",
@@ -45,6 +45,7 @@ static void execute(const struct real_qemu *vm, const char *const *more)
 	};
 	int nr = 0, fd;
 
+	snprintf(machine, sizeof(machine), "q35,accel=%s", accel);
 	snprintf(device, sizeof(device), "socket,id=hvpoke,path=%s/ivshmem", vm->host->dir);
 	snprintf(qmp, sizeof(qmp), "unix:%s/qmp,reconnect=1", vm->host->dir);
 	snprintf(own, sizeof(own), "unix:%s/operator,server=on,wait=off", vm->host->dir);
@@ -63,7 +64,8 @@ static void execute(const struct real_qemu *vm, const char *const *more)
 	_exit(127);
 }
 
-void real_qemu_start(struct real_qemu *vm, const struct host *host, const char *const *more)
+void real_qemu_start(struct real_qemu *vm, const struct host *host, const char *accel,
+		     const char *const *more)
 {
 	struct message message;
 	int fd = -1;
@@ -74,7 +76,7 @@ void real_qemu_start(struct real_qemu *vm, const struct host *host, const char *
 	vm->pid = fork();
 	assert_true(vm->pid >= 0);
 	if (!vm->pid)
-		execute(vm, more);
+		execute(vm, accel, more);
 	WAIT_FOR((fd = host_try_connect(host, "operator")) >= 0, BOOT_MS);
 	if (qmp_open(&vm->qmp, fd, &message))
 		fail_msg("%s", message.text);

@@ -7,7 +7,7 @@
 
 #define SITES 2048 /* of tests/qemu/guest */
 
-/* A real qemu-system-x86_64 with the guest of tests/qemu/guest, under TCG. */
+/* A real qemu-system-x86_64 with the guest of tests/qemu/guest, 2 vCPUs, under TCG or KVM. */
 struct real_qemu {
 	const struct host *host;
 	pid_t pid;
@@ -15,8 +15,12 @@ struct real_qemu {
 	char console[96]; /* what the guest printed */
 };
 
-/* @more: further arguments, NULL at the end, or NULL. Waits until the agent has registered. */
-void real_qemu_start(struct real_qemu *vm, const struct host *host, const char *const *more);
+/*
+ * @accel: "tcg" or "kvm"; @more: further arguments, NULL at the end, or NULL. Waits until the agent has
+ * registered.
+ */
+void real_qemu_start(struct real_qemu *vm, const struct host *host, const char *accel,
+		     const char *const *more);
 void real_qemu_stop(struct real_qemu *vm);
 /* How often the guest has printed @line. */
 unsigned int real_qemu_printed(const struct real_qemu *vm, const char *line);

@@ -25,7 +25,7 @@ static int setup(void **state)
 	NEED_QEMU();
 	host_init(&host);
 	host_start(&host);
-	real_qemu_start(&vm, &host, NULL);
+	real_qemu_start(&vm, &host, "tcg", NULL);
 	return 0;
 }
 
@@ -41,7 +41,7 @@ static int setup_shared(void **state)
 	NEED_QEMU();
 	host_init(&host);
 	host_start(&host);
-	real_qemu_start(&vm, &host, shared);
+	real_qemu_start(&vm, &host, "tcg", shared);
 	return 0;
 }
 
@@ -295,7 +295,7 @@ static void qemu_dies(void **state)
 	qmp_close(&vm.qmp);
 	snprintf(path, sizeof(path), "%s/operator", host.dir);
 	unlink(path);
-	real_qemu_start(&vm, &host, NULL);
+	real_qemu_start(&vm, &host, "tcg", NULL);
 	assert_int_equal(real_qemu_toggle(&vm, "+p", NULL), SITES);
 }
 
