@@ -47,20 +47,9 @@ gap() {
 			--arg missing "$(tail -n 1 "$work/$name.log")" '$ARGS.named' >"$work/$name.json"
 }
 
-# QEMU is asked first whether it runs with that accelerator at all: it has better reasons.
-gap_qemu() {
-	local qemu=/usr/bin/qemu-system-x86_64
-	[ -x $qemu ] || { echo "skipped: no $qemu here" >&2; return 1; }
-	if ! echo quit | timeout 30 $qemu -M "q35,accel=$1" -m 64 -smp 2 -display none -nodefaults \
-		-S -monitor stdio >/dev/null 2>"$work/qemu-$1.log"; then
-		grep -v ' warning: ' "$work/qemu-$1.log" | head -n 1 >&2
-		return 1
-	fi
-	"$bin/gap_qemu" "$1"
-}
 gap hvpoke-vmm kvm "$bin/gap_vmm"
-gap QEMU kvm gap_qemu kvm
-gap QEMU tcg gap_qemu tcg
+gap QEMU kvm "$bin/gap_qemu" kvm
+gap QEMU tcg "$bin/gap_qemu" tcg
 
 # start_small N - CPU time until the first guest instruction, with the demo's kernel
 # to load: the median of N starts, in microseconds.

@@ -115,11 +115,15 @@ int main(int argc, char **argv)
 {
 	static struct gap_figures figures;
 	struct json_object *info;
-	char name[64];
+	char name[64], why[256];
 
 	if (argc != 2) {
 		fprintf(stderr, "usage: gap_qemu tcg|kvm\n");
 		return 2;
+	}
+	if (!real_qemu_has(argv[1], why, sizeof(why))) {
+		fprintf(stderr, "%s\n", why);
+		return 1;
 	}
 	host_init(&host);
 	host_start(&host);

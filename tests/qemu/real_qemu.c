@@ -13,6 +13,36 @@
 
 #define BOOT_MS	 60000
 #define MAX_ARGS 64
+#define QEMU	 "/usr/bin/qemu-system-x86_64"
+
+/* It is asked to make a machine, run nothing, and end. */
+bool real_qemu_has(const char *accel, char *why, size_t size)
+{
+	char command[256], line[256];
+	FILE *said;
+
+	if (access(QEMU, X_OK)) {
+		snprintf(why, size, "%s is not there", QEMU);
+		return false;
+	}
+	snprintf(command, sizeof(command),
+		 "echo quit | timeout 30 " QEMU " -M q35,accel=%s -m 64 -smp 2 -display none "
+		 "-nodefaults -S -monitor stdio 2>&1 >/dev/null",
+		 accel);
+	snprintf(why, size, "it ends without a word");
+	said = popen(command, "re");
+	assert_non_null(said);
+	while (fgets(line, sizeof(line), said)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (strstr(line, " warning: "))
+			continue;
+		snprintf(why, size, "%s", line);
+		break;
+	}
+	while (fgets(line, sizeof(line), said))
+		;
+	return pclose(said) == 0;
+}
 
 static void execute(const struct real_qemu *vm, const char *accel, const char *const *more)
 {
@@ -60,7 +90,7 @@ static void execute(const struct real_qemu *vm, const char *accel, const char *c
 	dup2(fd, STDERR_FILENO);
 	dup2(fd, STDOUT_FILENO);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	execv("/usr/bin/qemu-system-x86_64", (char *const *)args);
+	execv(QEMU, (char *const *)args);
 	_exit(127);
 }
 

@@ -33,13 +33,17 @@ uint64_t real_qemu_toggle(struct real_qemu *vm, const char *query, struct json_o
 /* What its sites do now. */
 uint64_t real_qemu_sites(struct real_qemu *vm);
 
+/* Does QEMU run with @accel here? If not, the reason is in @why. */
+bool real_qemu_has(const char *accel, char *why, size_t size);
+
 /* First in each test. */
-#define NEED_QEMU()                                                                      \
-	do {                                                                             \
-		if (access("/usr/bin/qemu-system-x86_64", X_OK)) {                       \
-			print_message("skipped: no /usr/bin/qemu-system-x86_64 here\n"); \
-			skip();                                                          \
-		}                                                                        \
+#define NEED_QEMU(accel)                                                              \
+	do {                                                                          \
+		char why_[256];                                                       \
+		if (!real_qemu_has(accel, why_, sizeof(why_))) {                      \
+			print_message("skipped: no QEMU with %s: %s\n", accel, why_); \
+			skip();                                                       \
+		}                                                                     \
 	} while (0)
 
 #endif /* TESTS_QEMU_REAL_QEMU_H */
