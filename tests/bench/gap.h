@@ -12,6 +12,7 @@
 
 #define GAP_SITES   2048u /* of one batch, 16 bytes apart */
 #define GAP_WINDOWS 500u  /* with a batch in each, and as many without */
+#define GAP_ROUND   100u  /* of them in one request to a guest of QEMU's, which may be slow */
 #define GAP_WARM_UP 16u	  /* batches before them; even, as they go on and off */
 
 /* What a guest's functions need besides; a guest that has such says so first. */

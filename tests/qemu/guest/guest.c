@@ -347,7 +347,7 @@ static __u32 gaps(void)
 	make_entries(base[0], SITES, 1, "");
 	make_entries(base[1], SITES, 0, "");
 	start_watch();
-	for (__u32 i = 0; i < GAP_WARM_UP + GAP_WINDOWS; i++) {
+	for (__u32 i = 0; i < GAP_WARM_UP + GAP_ROUND; i++) {
 		gap_take(&watch);
 		start = gap_now();
 		status = send_batch(base[i & 1], SITES, 0);
@@ -373,7 +373,7 @@ static __u32 gaps(void)
 static void quiet(__u32 ticks)
 {
 	start_watch();
-	for (__u32 i = 0; i < GAP_WINDOWS; i++) {
+	for (__u32 i = 0; i < GAP_ROUND; i++) {
 		print("quiet ");
 		print_number(gap_idle(&watch, ticks));
 		print("\n");
