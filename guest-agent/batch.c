@@ -12,11 +12,11 @@
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
-#include <linux/vmalloc.h>
 
 #define HVPOKE_SORT_RESCHED() cond_resched()
 #include "../proto/hvpoke_sort.h"
 
+#include "compat.h"
 #include "hvpoke.h"
 
 #define FIRST_SITES 256u
@@ -117,7 +117,7 @@ static u64 text_gpa(unsigned long addr, struct text_page *page)
 		return __pa(addr);
 	if (page->addr != (addr & PAGE_MASK)) {
 		page->addr = addr & PAGE_MASK;
-		page->gpa = page_to_phys(vmalloc_to_page((void *)page->addr));
+		page->gpa = page_to_phys(hvp_text_page(page->addr));
 	}
 	return page->gpa + offset_in_page(addr);
 }

@@ -10,8 +10,7 @@
 #include <linux/percpu.h>
 #include <linux/spinlock.h>
 
-#include <asm/hardirq.h>
-
+#include "compat.h"
 #include "hvpoke.h"
 
 static DEFINE_PER_CPU(u64, int3_hits);
@@ -23,7 +22,7 @@ u64 hvp_count_ipis(void)
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		sum += per_cpu(irq_stat, cpu).irq_call_count;
+		sum += hvp_irq_calls(cpu);
 	return sum;
 }
 

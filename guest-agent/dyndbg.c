@@ -116,7 +116,7 @@ void hvp_dyndbg_init(void)
 			find_prefix();
 		mutex_unlock(hvp_symbols.ddebug_lock);
 		if (!known)
-			pr_warn("this kernel's table of descriptors is not laid out as in 6.1 to 6.12\n");
+			pr_warn("this kernel's table of descriptors is not laid out as in 6.1 to 7.3\n");
 	}
 	if (!known)
 		pr_warn("not covered: negated terms in the host's queries, and how many descriptors changed\n");

@@ -9,8 +9,8 @@
 #include <linux/io.h>
 
 #include <asm/cpufeature.h>
-#include <asm/processor.h>
 
+#include "compat.h"
 #include "hvpoke.h"
 #include "transport.h"
 
@@ -81,7 +81,7 @@ int __init hvp_port_open(const struct hvp_transport **transport)
 	u32 base = 0, version, features, io, irq;
 
 	if (boot_cpu_has(X86_FEATURE_HYPERVISOR))
-		base = hypervisor_cpuid_base(HVPOKE_CPUID_SIGNATURE, 1);
+		base = cpuid_base_hypervisor(HVPOKE_CPUID_SIGNATURE, 1);
 	if (!base)
 		return -ENODEV;
 	cpuid(base + 1, &version, &features, &io, &irq);

@@ -11,6 +11,7 @@
 #include "../proto/hvpoke_abi.h"
 
 struct kprobe;
+struct mm_struct;
 struct module;
 
 #define HVP_VERSION "0.1"
@@ -26,6 +27,7 @@ struct hvp_symbols {
 	void (*transform_apply)(void);
 	struct module *(*module_address)(unsigned long addr);
 	struct mutex *text_mutex; /* over all changes of kernel text */
+	struct mm_struct *init_mm;
 	unsigned long stext, etext;
 	/* optional: NULL if this kernel does not show them */
 	struct mutex *ddebug_lock; /* over the tables and what they lead to */

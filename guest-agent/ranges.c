@@ -11,7 +11,6 @@
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <linux/utsname.h>
-#include <linux/vmalloc.h>
 
 #include "compat.h"
 #include "hvpoke.h"
@@ -95,7 +94,7 @@ static u32 fill(struct hvpoke_range *range)
 		end = text->addr + text->len;
 		for (addr = text->addr; addr < end; addr += PAGE_SIZE)
 			range[nr++] = (struct hvpoke_range){
-				.gpa = page_to_phys(vmalloc_to_page((void *)addr)),
+				.gpa = page_to_phys(hvp_text_page(addr)),
 				.gva = addr,
 				.len = min(end - addr, PAGE_SIZE),
 			};

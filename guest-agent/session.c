@@ -26,6 +26,7 @@
  *         jump_label_mutex        -> hvp_session_queue(), hvp_session_apply(),
  *           batch_lock               hvp_session_foreign()
  *             text_mutex
+ *               init_mm.mmap_lock (read)   the page of a module's text
  *               door.lock       the command page
  *                 shm.lock      the device may go away
  *     batch_lock                at the end, with the ones of the query released

@@ -90,8 +90,12 @@ static int find_needed(void)
 	hvp_symbols.text_mutex = GLOBAL(text_mutex);
 	if (!hvp_symbols.text_mutex)
 		pr_err("this kernel does not show text_mutex; without it text cannot be patched side by side with the kernel\n");
+	hvp_symbols.init_mm = GLOBAL(init_mm);
+	if (!hvp_symbols.init_mm)
+		pr_err("this kernel does not show init_mm; without it the pages of modules cannot be told\n");
 	if (!hvp_symbols.exec_queries || !hvp_symbols.transform_queue ||
-	    !hvp_symbols.transform_apply || !hvp_symbols.module_address || !hvp_symbols.text_mutex)
+	    !hvp_symbols.transform_apply || !hvp_symbols.module_address ||
+	    !hvp_symbols.text_mutex || !hvp_symbols.init_mm)
 		return -EOPNOTSUPP;
 	return 0;
 }

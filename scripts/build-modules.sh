@@ -1,22 +1,25 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# build-modules.sh [RELEASE...] - hvpoke.ko for these kernels, or for every 6.1
-# and 6.12 whose headers are installed. Prints one line for each; ends with 0 if
-# all were built. Each goes to build/modules/RELEASE/hvpoke.ko, with the log of
-# the build (W=1 where there is perl) beside it.
+# build-modules.sh [RELEASE...] - hvpoke.ko for these kernels, or for every 6.1,
+# 6.12 and 7.x whose headers are installed, here or in the chroot of a newer suite.
+# Prints one line for each; ends with 0 if all were built. Each goes to
+# build/modules/RELEASE/hvpoke.ko, with the log of the build (W=1 where there is perl)
+# beside it.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
+. scripts/lib.sh
+. scripts/newer-suite.sh
 
 if [ $# = 0 ]; then
-	for dir in /lib/modules/6.1.*/build /lib/modules/6.12.*/build; do
+	for dir in {,"$newer_root"}/lib/modules/{6.1,6.12,7}.*/build; do
 		[ -f "$dir/Makefile" ] || continue
 		dir=${dir%/build}
 		set -- "$@" "${dir##*/}"
 	done
 fi
 if [ $# = 0 ]; then
-	echo "build-modules: no headers of a Linux 6.1 or 6.12 are installed (/lib/modules/*/build)" >&2
+	echo "build-modules: no headers of a Linux 6.1, 6.12 or 7.x are installed (/lib/modules/*/build)" >&2
 	exit 1
 fi
 
@@ -38,18 +41,29 @@ copy_changed() {
 warnings=
 perl -MPod::Usage -e 1 2>/dev/null && warnings=W=1
 
+# build TREE COMMAND... - the kernel's own build; COMMAND runs it where the tree is TREE.
+build() {
+	local tree=$1
+	shift
+	copy "$out/src" &&
+		"$@" make -C "$headers" M="$tree/$out/src/guest-agent" CONFIG_HVPOKE=m $warnings modules \
+			>"$out/log" 2>&1
+}
+
 failed=0
 for release; do
 	out=build/modules/$release
 	headers=/lib/modules/$release/build
+	where=("$PWD")
+	if [ ! -f "$headers/Makefile" ] && [ -f "$newer_root$headers/Makefile" ]; then
+		where=(/src newer_run)
+	fi
 	rm -f "$out/hvpoke.ko"
 	mkdir -p "$out"
-	if [ ! -f "$headers/Makefile" ]; then
+	if [ ${#where[@]} = 1 ] && [ ! -f "$headers/Makefile" ]; then
 		echo "hvpoke.ko for $release: not built, no headers in $headers"
 		failed=1
-	elif copy "$out/src" &&
-		make -C "$headers" M="$PWD/$out/src/guest-agent" CONFIG_HVPOKE=m $warnings modules \
-			>"$out/log" 2>&1 &&
+	elif build "${where[@]}" &&
 		cp "$out/src/guest-agent/hvpoke.ko" "$out/hvpoke.ko"; then
 		echo "hvpoke.ko for $release: $out/hvpoke.ko"
 	else

@@ -16,7 +16,7 @@ qemu="$demo qemu-system-x86 xz-utils"
 case $(kvm_backend) in
 pvm | unknown) demo="$demo $small" ;;
 esac
-check="$demo libcmocka-dev mandoc qemu-system-x86 xz-utils binutils perl libvirt-daemon-system libvirt-clients"
+check="$demo libcmocka-dev mandoc qemu-system-x86 xz-utils binutils perl libvirt-daemon-system libvirt-clients debootstrap"
 bench="$demo libcmocka-dev qemu-system-x86"
 lint="$check clang-format clang-tidy sparse"
 

@@ -3,11 +3,47 @@
 # Sourced where guests run at full speed (VMX, SVM), and where QEMU runs them: a
 # stock Debian kernel, hvpoke.ko and busybox in an initramfs. What is fetched is
 # kept in the cache, by the kernel's release.
+. scripts/newer-suite.sh
+
+# The machine's own suites, or the newer ones: what asks their apt, and what stands before
+# the path of what is installed of them.
+stock_apt=stock_own_apt
+stock_root=
+stock_own_apt() { "$@"; }
+stock_use() {
+	case $1 in
+	own) stock_apt=stock_own_apt stock_root= ;;
+	newer) stock_apt=newer_apt stock_root=$newer_root ;;
+	esac
+}
 
 # stock_package SERIES - the newest package of a stock kernel.
 stock_package() {
-	apt-cache pkgnames "linux-image-$1." |
+	$stock_apt apt-cache pkgnames "linux-image-$1." 2>/dev/null |
 		grep -E "^linux-image-[0-9.]+(-[0-9]+)?(\+deb[0-9]+)?-amd64$" | sort -V | tail -n 1
+}
+
+# stock_find SERIES - where apt has it, the machine's own suites first, and the lists as
+# they are; sets stock_release.
+stock_find() {
+	local lists suites image
+	for lists in old new; do
+		for suites in own newer; do
+			stock_use $suites
+			[ $lists = old ] || stock_update $suites
+			image=$(stock_package "$1")
+			stock_release=${image#linux-image-}
+			[ -z "$image" ] || return 0
+		done
+	done
+	return 1
+}
+stock_update() {
+	echo "hvpoke: updating apt's package lists ($1 suites)" >&2
+	case $1 in
+	own) apt-get update -qq ;;
+	newer) newer_update ;;
+	esac
 }
 
 # 6.1 where Debian has it, else 6.12.
@@ -20,32 +56,50 @@ stock_series() {
 }
 
 # stock_fetch SERIES [MODULE...] - the kernel and some of its modules (file names
-# without .ko) from the package, which is not installed, and its headers, which
+# without .ko) from its packages, which are not installed, and its headers, which
 # are: as root. Sets stock_release and stock_dir, which has vmlinuz and MODULE.ko.
 stock_fetch() {
-	local image headers
-	image=$(stock_package "$1")
-	if [ -z "$image" ]; then
-		echo "hvpoke: updating apt's package lists" >&2
-		apt-get update -qq && image=$(stock_package "$1")
-	fi
-	[ -n "$image" ] || die "no stock Linux $1 image in the configured apt sources"
+	stock_find "$1" ||
+		die "no stock Linux $1 image in the configured apt sources, nor in Debian's stable and its backports"
 	shift
-	stock_release=${image#linux-image-}
-	headers=linux-headers-$stock_release
 	stock_dir=$cache/stock-$stock_release
 	mkdir -p "$stock_dir"
-	if ! stock_has "$@"; then
-		progress "fetching the Debian package $image"
-		(cd "$stock_dir" && apt-get -o APT::Sandbox::User=root download -qq "$image" &&
-			dpkg -x "$image"_*.deb root && mv "root/boot/vmlinuz-$stock_release" vmlinuz &&
-			stock_unpack "$@" && rm -rf root ./*.deb) >&2 || die "cannot fetch or unpack $image"
-	fi
-	if [ ! -d "/lib/modules/$stock_release/build" ]; then
-		echo "hvpoke: installing Debian package: $headers" >&2
+	stock_has "$@" || stock_download "$@"
+	stock_headers
+}
+
+# stock_had SERIES [MODULE...] - the same, but where it cannot be had that is said in
+# stock_why.
+stock_had() {
+	stock_why=$(stock_fetch "$@" 2>&1) || { stock_why=${stock_why##*$'\n'}; return 1; }
+	stock_fetch "$@"
+}
+
+# From 7.x on the image and the modules are packages of their own.
+stock_download() {
+	local packages package code work=$stock_dir/work.$$
+	mapfile -t packages < <($stock_apt apt-cache pkgnames linux- |
+		grep -xF "$(printf 'linux-%s-'"$stock_release"'\n' image binary modules)")
+	progress "fetching the Debian packages ${packages[*]}"
+	mkdir "$work"
+	(cd "$work" && $stock_apt apt-get -o APT::Sandbox::User=root download -qq "${packages[@]}" &&
+		for package in *.deb; do dpkg -x "$package" root || exit; done &&
+		mv "$(find root -name 'vmlinuz*' -type f)" ../vmlinuz && stock_unpack "$@") >&2
+	code=$?
+	rm -rf "$work"
+	[ $code = 0 ] || die "cannot fetch or unpack ${packages[*]}"
+}
+
+stock_headers() {
+	local headers=linux-headers-$stock_release
+	[ ! -d "$stock_root/lib/modules/$stock_release/build" ] || return 0
+	echo "hvpoke: installing Debian package: $headers${stock_root:+, in $stock_root}" >&2
+	if [ -n "$stock_root" ]; then
+		newer_install "$headers"
+	else
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
-			--no-install-recommends "$headers" >/dev/null || die "cannot install $headers"
-	fi
+			--no-install-recommends "$headers" >/dev/null
+	fi || die "cannot install $headers"
 }
 
 stock_has() {
@@ -58,10 +112,10 @@ stock_has() {
 stock_unpack() {
 	local module path
 	for module; do
-		path=$(find root/lib/modules -name "$module.ko*")
+		path=$(find root -name "$module.ko*")
 		case $path in
-		*.xz) xz -dc "$path" >"$module.ko" ;;
-		*) cp "$path" "$module.ko" ;;
+		*.xz) xz -dc "$path" >"../$module.ko" ;;
+		*) cp "$path" "../$module.ko" ;;
 		esac || return 1
 	done
 }

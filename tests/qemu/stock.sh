@@ -24,24 +24,10 @@ stock_test_end() {
 # stock_test_prepare SERIES - the guest's kernel and root, with usbcore and state.sh.
 stock_test_prepare() {
 	guest_files=(tests/qemu/state.sh)
+	stock_had "$1" usb-common usbcore || skip_rest "$stock_why"
 	qemu_prepare "$1" usb-common usbcore || die "the guest could not be prepared"
 	usbcore_text=$((0x$(readelf -SW "$stock_dir/usbcore.ko" |
 		sed -n 's/.* \.text  *PROGBITS  *[0-9a-f]* [0-9a-f]* \([0-9a-f]*\).*/\1/p')))
-}
-
-# stock_boot ARGS... - qemu_start, until its shell is there; sets booted. QEMU 7.2 at times runs
-# an INT3 that the kernel has taken back already, when vCPUs are translated at the same time.
-# Of that a kernel may die before anything of hvpoke's is in it: then it is started again.
-stock_boot() {
-	local i
-	booted=no
-	for i in 1 2 3; do
-		qemu_start "$@"
-		guest_wait_shell 120 && { booted=yes; return; }
-		grep -q 'int3: 0000' "$guest_log" || return
-		echo "# boot $i: the kernel died of an INT3 that it had taken back; once more"
-		guest_stop
-	done
 }
 
 run() { guest_run 60 "$@"; }

@@ -30,6 +30,12 @@ cp "$guest_kernel" "$sockets/vmlinuz"
 cp "$guest_initrd" "$sockets/initrd.img"
 hvpoke_options=(--connect "$uri")
 guest_begin "$domain" "$sockets"
+# libvirt has no setting for the thread (qemu_accel says what it is about).
+cat >"$sockets/qemu" <<END
+#!/bin/bash
+exec qemu-system-x86_64 "\${@/#%tcg/$(qemu_accel)}"
+END
+chmod 755 "$sockets/qemu"
 cat >"$sockets/domain.xml" <<END
 <domain type='qemu'>
   <name>$domain</name>
@@ -43,7 +49,7 @@ cat >"$sockets/domain.xml" <<END
   </os>
   <features><acpi/><apic/></features>
   <devices>
-    <emulator>/usr/bin/qemu-system-x86_64</emulator>
+    <emulator>$sockets/qemu</emulator>
     <serial type='file'><source path='$guest_log' append='on'/><target port='0'/></serial>
     <serial type='pipe'><source path='${guest_log%.console}'/><target port='1'/></serial>
   </devices>

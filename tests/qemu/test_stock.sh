@@ -24,9 +24,9 @@ last_natively() { [ "$(last native_sites)" -gt 1800 ] && [ "$(last batches)" = 0
 
 # Without hvpoke's device, and with one of its kind that is somebody else's.
 host_start "$sockets" || die "hvpoked does not start"
-stock_boot foreign "$vcpus" "$sockets" "" -object memory-backend-ram,id=other,size=4M,share=on \
+qemu_start foreign "$vcpus" "$sockets" "" -object memory-backend-ram,id=other,size=4M,share=on \
 	-device ivshmem-plain,memdev=other
-check "the stock kernel boots with an ivshmem device that is not hvpoke's" [ $booted = yes ]
+check "the stock kernel boots with an ivshmem device that is not hvpoke's" guest_wait_shell 120
 refused() { ! run "insmod /hvpoke.ko"; }
 check "the module does not load there" refused
 check "and its message names what it has looked for" \
@@ -36,8 +36,8 @@ check "the device is left to others" untaken
 check "no warning" quiet
 guest_stop
 
-stock_boot stock "$vcpus" "$sockets" "" $(qemu_device "$sockets")
-check "boots with $vcpus vCPUs" [ $booted = yes ]
+qemu_start stock "$vcpus" "$sockets" "" $(qemu_device "$sockets")
+check "boots with $vcpus vCPUs" guest_wait_shell 120
 run "insmod /usb-common.ko && insmod /usbcore.ko"
 check "all vCPUs are up" [ "$(run nproc)" = "$vcpus" ]
 run "insmod /hvpoke.ko"

@@ -71,6 +71,7 @@ static const struct {
 	{"+", .flags = "+"},
 	{"=pmflt", .flags = "=pmflt"},
 	{"+s", .flags = "+s"},
+	{"+d", .flags = "+d"},
 	{"+pppppppppppppppppppppmmmmm", .flags = "+pm"},
 	{"\"+p\"", .flags = "+p"},
 	/* Each keyword. */
