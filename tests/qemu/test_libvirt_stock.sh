@@ -32,8 +32,13 @@ hvpoke_options=(--connect "$uri")
 guest_begin "$domain" "$sockets"
 # libvirt has no setting for the thread (qemu_accel says what it is about).
 cat >"$sockets/qemu" <<END
-#!/bin/bash
-exec qemu-system-x86_64 "\${@/#%tcg/$(qemu_accel)}"
+#!/bin/sh
+for word; do
+	shift
+	[ "\$word" != tcg ] || word=$(qemu_accel)
+	set -- "\$@" "\$word"
+done
+exec qemu-system-x86_64 "\$@"
 END
 chmod 755 "$sockets/qemu"
 cat >"$sockets/domain.xml" <<END
