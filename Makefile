@@ -41,7 +41,8 @@ kvm_srcs := $(wildcard tests/kvm/test_*.c)
 kvm_lib_srcs := $(filter-out $(kvm_srcs),$(wildcard tests/kvm/*.c))
 qemu_test_srcs := $(wildcard tests/qemu/test_*.c)
 qemu_test_lib_srcs := $(filter-out $(qemu_test_srcs),$(wildcard tests/qemu/*.c))
-bench_srcs := $(wildcard tests/bench/*.c)
+bench_lib_srcs := tests/bench/figures.c
+bench_srcs := $(filter-out $(bench_lib_srcs),$(wildcard tests/bench/*.c))
 
 objs = $(patsubst %.c,$(B)/%.o,$(1))
 unit_bins := $(patsubst %.c,$(B)/%,$(unit_srcs))
@@ -63,7 +64,7 @@ $(B)/tests/linux/sites: $(B)/tests/linux/sites.o
 unit-tests: $(unit_bins)
 kvm-tests: $(kvm_bins)
 qemu-tests: $(qemu_bins) $(B)/hvpoked $(B)/hvpoke $(B)/tests/qemu/guest.elf
-bench-bins: $(bench_bins)
+bench-bins: $(bench_bins) $(B)/hvpoked $(B)/tests/qemu/guest.elf
 linux-tests: $(B)/tests/linux/sites
 .PHONY: linux-tests unit-tests kvm-tests qemu-tests bench-bins
 
@@ -72,6 +73,7 @@ $(B)/libhvvmm.a: $(call objs,$(vmm_srcs))
 $(B)/libguest.a: $(call objs,$(kvm_lib_srcs))
 $(B)/libunit.a: $(call objs,$(unit_lib_srcs))
 $(B)/libhvpoked.a: $(call objs,$(qemu_srcs))
+$(B)/libbench.a: $(call objs,$(bench_lib_srcs))
 $(B)/libqemutest.a: $(call objs,$(qemu_test_lib_srcs))
 %.a:
 	@rm -f $@
@@ -91,8 +93,9 @@ $(kvm_bins): $(B)/%: $(B)/%.o $(B)/libguest.a $(B)/libhvvmm.a $(B)/libhvpoke.a
 	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 $(qemu_bins): $(B)/%: $(B)/%.o $(B)/libqemutest.a $(B)/libhvpoked.a $(B)/libhvpoke.a
 	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
-$(bench_bins): $(B)/%: $(B)/%.o $(B)/libguest.a $(B)/libhvvmm.a $(B)/libhvpoke.a
-	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
+$(bench_bins): $(B)/%: $(B)/%.o $(B)/libbench.a $(B)/libguest.a $(B)/libqemutest.a \
+		$(B)/libhvvmm.a $(B)/libhvpoked.a $(B)/libhvpoke.a
+	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 
 # Guest code stands in the tests' own files and is copied into guest memory: it
 # must not call into the host program (stack protector, sanitizers, SSE), and its
@@ -101,7 +104,7 @@ $(B)/tests/kvm/%.o $(B)/tests/bench/%.o: override CFLAGS += -fno-stack-protector
 	-mno-red-zone
 
 # A guest for QEMU: 32 bits, and nothing of the host's (types.h apart).
-$(B)/tests/qemu/guest.elf: $(wildcard tests/qemu/guest/*) $(wildcard proto/*.h)
+$(B)/tests/qemu/guest.elf: $(wildcard tests/qemu/guest/*) $(wildcard proto/*.h) tests/bench/gap.h
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) -m32 -march=i686 -std=gnu11 -O2 -Wall -Wextra -Werror -ffreestanding -fno-pic \
 		-fno-stack-protector -fcf-protection=none -mno-sse -mno-mmx \
@@ -115,7 +118,7 @@ $(B)/%.o: %.c
 
 -include $(shell find build -name '*.d' 2>/dev/null)
 
-deps_targets := deps-build deps-check deps-demo deps-lint
+deps_targets := deps-build deps-check deps-bench deps-demo deps-lint
 .PHONY: $(deps_targets)
 $(deps_targets): deps-%:
 	@scripts/deps.sh $*
@@ -130,7 +133,7 @@ demo: deps-demo
 	@VMM=$(VMM) scripts/demo.sh
 check: deps-check
 	@scripts/check.sh
-bench: deps-check
+bench: deps-bench
 	@$(MAKE) --no-print-directory -j$(jobs) programs bench-bins
 	@scripts/bench.sh
 lint: deps-lint

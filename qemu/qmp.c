@@ -84,29 +84,40 @@ static bool take_event(struct qmp *qmp, struct json_object *object)
 	return true;
 }
 
-/* The next message that is not an event; the caller puts it. */
+/* The next message that is there and not an event; the caller puts it. Likewise. */
+static int next_answer(struct qmp *qmp, struct json_object **object)
+{
+	int err;
+
+	while (!(err = next_message(qmp, object)) && take_event(qmp, *object))
+		json_object_put(*object);
+	return err;
+}
+
+/*
+ * The next message that is not an event; the caller puts it. One that never stops to send
+ * events does not answer in time either.
+ */
 static int receive(struct qmp *qmp, int64_t deadline, struct json_object **object)
 {
 	struct pollfd poll_fd = {.fd = qmp->fd, .events = POLLIN};
 	int err;
 
 	for (;;) {
-		err = next_message(qmp, object);
-		if (!err && take_event(qmp, *object)) {
-			json_object_put(*object);
-			continue;
-		}
+		err = next_answer(qmp, object);
 		if (err != -EAGAIN)
 			return err;
 		err = fill(qmp);
-		if (!err)
-			continue;
-		if (err != -EAGAIN)
+		if (err && err != -EAGAIN)
 			return err;
 		if (!deadline_left(deadline))
-			return -ETIMEDOUT;
-		poll(&poll_fd, 1, deadline_left(deadline));
+			break;
+		if (err)
+			poll(&poll_fd, 1, deadline_left(deadline));
 	}
+	/* What has come in the last moment counts. */
+	err = next_answer(qmp, object);
+	return err == -EAGAIN ? -ETIMEDOUT : err;
 }
 
 /* QEMU reads as it likes: with a full buffer the rest waits, up to the deadline. */
@@ -208,6 +219,8 @@ int qmp_call(struct qmp *qmp, const char *command, struct json_object *arguments
 		json_object_put(answer);
 		if (ours)
 			return err;
+		if (!deadline_left(deadline))
+			err = -ETIMEDOUT;
 	}
 	return explain(message, command, err);
 }
@@ -234,14 +247,15 @@ int qmp_human(struct qmp *qmp, const char *command, char **text, struct message 
 int qmp_work(struct qmp *qmp)
 {
 	struct json_object *object;
-	int err;
+	int err, filled;
 
-	do {
-		err = receive(qmp, deadline_in(0), &object);
-		if (!err)
-			json_object_put(object); /* a late answer */
-	} while (!err);
-	return err == -ETIMEDOUT ? 0 : err;
+	/* Once: if there is more, the loop comes back, and has been to others in between. */
+	filled = fill(qmp);
+	while (!(err = next_answer(qmp, &object)))
+		json_object_put(object); /* a late one */
+	if (err != -EAGAIN)
+		return err;
+	return filled == -EAGAIN ? 0 : filled;
 }
 
 int qmp_open(struct qmp *qmp, int fd, struct message *message)

@@ -46,7 +46,10 @@ int qmp_post(struct qmp *qmp, const char *command);
 /* A command of the human monitor; *@text (from malloc()) is what it printed. Likewise. */
 int qmp_human(struct qmp *qmp, const char *command, char **text, struct message *message);
 
-/* There is something to read: take what events there are. 0, -ECONNRESET or -EPROTO. */
+/*
+ * There is something to read: take some of it, and all that has been read before. The rest
+ * is still there to be read then. 0, -ECONNRESET, -EPROTO or -ENOMEM.
+ */
 int qmp_work(struct qmp *qmp);
 
 #endif /* HVPOKED_QMP_H */

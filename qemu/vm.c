@@ -116,8 +116,11 @@ static void on_doorbell(void *ctx, uint32_t events)
 	/* Before the mailbox is looked at: who rings after that wakes us again. */
 	if (read(vm->doorbell, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		return;
-	if (vm->ready)
-		vm_serve(vm);
+	if (!vm->ready)
+		return;
+	vm_serve(vm);
+	/* What has come right behind an answer wakes nobody any more. */
+	vm_monitor_work(vm);
 }
 
 static int watch(struct vm *vm, struct loop_watch *entry, int fd,

@@ -98,6 +98,9 @@ static void on_control(void *ctx, uint32_t events)
 
 	(void)events;
 	hvp_control_work(vm->control);
+	/* As behind a batch: a pause of a client's may have read more than its answer. */
+	if (vm->ready)
+		vm_monitor_work(vm);
 }
 
 int vm_control_open(struct vm *vm)

@@ -4,7 +4,8 @@
 # build-modules.sh [RELEASE...] - hvpoke.ko for these kernels, or for every 6.1,
 # 6.12 and 7.x whose headers are installed, here or in the chroot of a newer suite.
 # Prints one line for each; ends with 0 if all were built. Each goes to
-# build/modules/RELEASE/hvpoke.ko, with the log of the build (W=1) beside it.
+# build/modules/RELEASE/hvpoke.ko, with the log of the build (W=1 where there is perl)
+# beside it.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 . scripts/lib.sh
@@ -36,12 +37,16 @@ copy_changed() {
 	done
 }
 
+# W=1 runs kernel-doc, for which perl-base is not enough.
+warnings=
+perl -MPod::Usage -e 1 2>/dev/null && warnings=W=1
+
 # build TREE COMMAND... - the kernel's own build; COMMAND runs it where the tree is TREE.
 build() {
 	local tree=$1
 	shift
 	copy "$out/src" &&
-		"$@" make -C "$headers" M="$tree/$out/src/guest-agent" CONFIG_HVPOKE=m W=1 modules \
+		"$@" make -C "$headers" M="$tree/$out/src/guest-agent" CONFIG_HVPOKE=m $warnings modules \
 			>"$out/log" 2>&1
 }
 

@@ -97,9 +97,12 @@ for test in build/release/tests/qemu/test_*; do
 	[ -x "$test" ] && [ -f "$test" ] && run "qemu/${test##*/}" "$test"
 done
 run qemu/libvirt tests/qemu/test_libvirt.sh
+run qemu/libvirt-stock-6.1 tests/qemu/test_libvirt_stock.sh 6.1
+run qemu/libvirt-stock-6.12 tests/qemu/test_libvirt_stock.sh 6.12
 run qemu/stock-6.1 tests/qemu/test_stock.sh 6.1 2
 run qemu/stock-6.12 tests/qemu/test_stock.sh 6.12 2
 run qemu/stock-6.1-4-vcpus tests/qemu/test_stock.sh 6.1 4
+run qemu/stock-6.12-4-vcpus tests/qemu/test_stock.sh 6.12 4
 run qemu/stock-7 tests/qemu/test_stock.sh 7 2
 run qemu/stock-7-4-vcpus tests/qemu/test_stock.sh 7 4
 run modules tests/modules/test_modules.sh

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "../kvm/guest.h"
+#include "figures.h"
 
 #define TEXT_SIZE (14u << 20)
 #define WARM_UP	  16
@@ -146,13 +147,6 @@ static void make_batches(struct shared *shared, uint64_t text, uint32_t sites)
 	free(back);
 }
 
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Microseconds; @offset is a member's of struct sample. */
 static double percentile(size_t offset, uint32_t n, unsigned int percent)
 {
@@ -161,9 +155,7 @@ static double percentile(size_t offset, uint32_t n, unsigned int percent)
 	for (uint32_t i = 0; i < n; i++)
 		memcpy(&value[i], (const char *)&bench.sample[WARM_UP + i] + offset,
 		       sizeof(value[i]));
-	qsort(value, n, sizeof(value[0]), by_value);
-	n = (n - 1) * percent / 100;
-	return (double)value[n] / 1000;
+	return (double)figures_percentile(value, n, percent) / 1000;
 }
 
 static void measure(uint32_t vcpus, uint32_t sites, uint32_t n)

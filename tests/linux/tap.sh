@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
-# Sourced by test scripts: results as TAP (testanything.org).
+# Sourced by test scripts, after lib.sh where they wait: results as TAP (testanything.org).
 
 tap_plan=0
 tap_n=0
@@ -41,14 +41,24 @@ finish() {
 	exit
 }
 
-# wait_for SECONDS COMMAND... - until it succeeds.
-wait_for() {
-	local until=$((SECONDS + $1))
+# jq_is FILTER COMMAND... - the command's JSON, true for the filter.
+jq_is() {
+	local filter=$1
 	shift
-	until "$@"; do
-		[ $SECONDS -lt $until ] || return 1
-		sleep 0.2
-	done
+	"$@" | jq -e "$filter"
+}
+
+# shows TEXT COMMAND... - it succeeds, and says that.
+shows() { fails_with 0 "$@"; }
+
+# fails_with CODE TEXT COMMAND... - it ends with that code, and says that.
+fails_with() {
+	local want=$1 text=$2 out code
+	shift 2
+	out=$("$@" 2>&1 </dev/null)
+	code=$?
+	echo "$out"
+	[ $code = "$want" ] && grep -qF -- "$text" <<<"$out"
 }
 
 # Lines with TEXT in FILE.
@@ -59,7 +69,7 @@ wait_for_new_line() {
 	local before
 	before=$(lines_of "$1" "$2")
 	more() { [ "$(lines_of "$1" "$2")" -gt "$before" ]; }
-	wait_for "$3" more "$1" "$2"
+	wait_until "$3" more "$1" "$2"
 }
 
 # no_new_line FILE TEXT SECONDS - after a moment for what was on its way.

@@ -21,7 +21,7 @@ guest_prepare "$(kvm_backend)" || die "the guest kernel does not build"
 guest_start "$name" "$vcpus" "$guest_busy hvpoke_busy.tick=1"
 check "boots with $vcpus vCPUs and the agent registers" guest_wait 900
 check "all vCPUs are up" grep -q "Brought up 1 node, $vcpus CPUs" "$guest_log"
-wait_for 60 grep -q "CPUs busy" "$guest_log"
+wait_until 60 grep -q "CPUs busy" "$guest_log"
 check "all vCPUs are busy" grep -q "$vcpus CPUs busy" "$guest_log"
 
 text off0

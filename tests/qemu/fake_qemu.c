@@ -77,15 +77,20 @@ static void say_line(int fd, const char *line)
 		return;
 }
 
-/* Takes @result. */
-static void answer(int fd, struct json_object *id, struct json_object *result)
+/* Takes @result. @then: what follows it at once. */
+static void answer(int fd, struct json_object *id, struct json_object *result, const char *then)
 {
 	struct json_object *object = json_object_new_object();
 
+	char *line;
+
 	json_object_object_add(object, "return", result ? result : json_object_new_object());
 	json_object_object_add(object, "id", json_object_get(id));
-	say_line(fd, json_object_to_json_string_ext(object, JSON_C_TO_STRING_PLAIN));
-	say_line(fd, "\r\n");
+	assert_true(asprintf(&line, "%s\r\n%s",
+			     json_object_to_json_string_ext(object, JSON_C_TO_STRING_PLAIN),
+			     then) > 0);
+	say_line(fd, line);
+	free(line);
 	json_object_put(object);
 }
 
@@ -143,6 +148,7 @@ static void execute(struct fake_qemu *fake, const char *command, struct json_obj
 		    struct json_object *id)
 {
 	struct json_object *result = NULL;
+	const char *then = "";
 
 	if (!strcmp(command, "query-name")) {
 		result = parse("{\"name\":\"fake\"}");
@@ -168,8 +174,11 @@ static void execute(struct fake_qemu *fake, const char *command, struct json_obj
 		atomic_fetch_add(&fake->conts, 1);
 		if (!atomic_exchange(&fake->running, true))
 			say_line(fake->qmp, "{\"event\":\"RESUME\",\"timestamp\":{}}\r\n");
+		if (atomic_load(&fake->mood) == FAKE_PAUSED &&
+		    atomic_exchange(&fake->running, false))
+			then = "{\"event\":\"STOP\",\"timestamp\":{}}\r\n";
 	}
-	answer(fake->qmp, id, result);
+	answer(fake->qmp, id, result, then);
 }
 
 static void *serve_monitor(void *arg)

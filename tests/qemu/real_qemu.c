@@ -13,14 +13,44 @@
 
 #define BOOT_MS	 60000
 #define MAX_ARGS 64
+#define QEMU	 "/usr/bin/qemu-system-x86_64"
 
-static void execute(const struct real_qemu *vm, const char *const *more)
+/* It is asked to make a machine, run nothing, and end. */
+bool real_qemu_has(const char *accel, char *why, size_t size)
 {
-	char device[128], qmp[128], own[128], console[128], kernel[4096], log[128];
+	char command[256], line[256];
+	FILE *said;
+
+	if (access(QEMU, X_OK)) {
+		snprintf(why, size, "%s is not there", QEMU);
+		return false;
+	}
+	snprintf(command, sizeof(command),
+		 "echo quit | timeout 30 " QEMU " -M q35,accel=%s -m 64 -smp 2 -display none "
+		 "-nodefaults -S -monitor stdio 2>&1 >/dev/null",
+		 accel);
+	snprintf(why, size, "it ends without a word");
+	said = popen(command, "re");
+	assert_non_null(said);
+	while (fgets(line, sizeof(line), said)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (strstr(line, " warning: "))
+			continue;
+		snprintf(why, size, "%s", line);
+		break;
+	}
+	while (fgets(line, sizeof(line), said))
+		;
+	return pclose(said) == 0;
+}
+
+static void execute(const struct real_qemu *vm, const char *accel, const char *const *more)
+{
+	char machine[32], device[128], qmp[128], own[128], console[128], kernel[4096], log[128];
 	const char *args[MAX_ARGS] = {
 		"qemu-system-x86_64",
 		"-M",
-		"q35,accel=tcg",
+		machine,
 		"-m",
 		"64",
 		"-smp",
@@ -45,6 +75,7 @@ static void execute(const struct real_qemu *vm, const char *const *more)
 	};
 	int nr = 0, fd;
 
+	snprintf(machine, sizeof(machine), "q35,accel=%s", accel);
 	snprintf(device, sizeof(device), "socket,id=hvpoke,path=%s/ivshmem", vm->host->dir);
 	snprintf(qmp, sizeof(qmp), "unix:%s/qmp,reconnect=1", vm->host->dir);
 	snprintf(own, sizeof(own), "unix:%s/operator,server=on,wait=off", vm->host->dir);
@@ -59,11 +90,12 @@ static void execute(const struct real_qemu *vm, const char *const *more)
 	dup2(fd, STDERR_FILENO);
 	dup2(fd, STDOUT_FILENO);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	execv("/usr/bin/qemu-system-x86_64", (char *const *)args);
+	execv(QEMU, (char *const *)args);
 	_exit(127);
 }
 
-void real_qemu_start(struct real_qemu *vm, const struct host *host, const char *const *more)
+void real_qemu_start(struct real_qemu *vm, const struct host *host, const char *accel,
+		     const char *const *more)
 {
 	struct message message;
 	int fd = -1;
@@ -74,7 +106,7 @@ void real_qemu_start(struct real_qemu *vm, const struct host *host, const char *
 	vm->pid = fork();
 	assert_true(vm->pid >= 0);
 	if (!vm->pid)
-		execute(vm, more);
+		execute(vm, accel, more);
 	WAIT_FOR((fd = host_try_connect(host, "operator")) >= 0, BOOT_MS);
 	if (qmp_open(&vm->qmp, fd, &message))
 		fail_msg("%s", message.text);

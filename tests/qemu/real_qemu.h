@@ -7,7 +7,7 @@
 
 #define SITES 2048 /* of tests/qemu/guest */
 
-/* A real qemu-system-x86_64 with the guest of tests/qemu/guest, under TCG. */
+/* A real qemu-system-x86_64 with the guest of tests/qemu/guest, 2 vCPUs, under TCG or KVM. */
 struct real_qemu {
 	const struct host *host;
 	pid_t pid;
@@ -15,8 +15,12 @@ struct real_qemu {
 	char console[96]; /* what the guest printed */
 };
 
-/* @more: further arguments, NULL at the end, or NULL. Waits until the agent has registered. */
-void real_qemu_start(struct real_qemu *vm, const struct host *host, const char *const *more);
+/*
+ * @accel: "tcg" or "kvm"; @more: further arguments, NULL at the end, or NULL. Waits until the agent has
+ * registered.
+ */
+void real_qemu_start(struct real_qemu *vm, const struct host *host, const char *accel,
+		     const char *const *more);
 void real_qemu_stop(struct real_qemu *vm);
 /* How often the guest has printed @line. */
 unsigned int real_qemu_printed(const struct real_qemu *vm, const char *line);
@@ -29,13 +33,17 @@ uint64_t real_qemu_toggle(struct real_qemu *vm, const char *query, struct json_o
 /* What its sites do now. */
 uint64_t real_qemu_sites(struct real_qemu *vm);
 
+/* Does QEMU run with @accel here? If not, the reason is in @why. */
+bool real_qemu_has(const char *accel, char *why, size_t size);
+
 /* First in each test. */
-#define NEED_QEMU()                                                                      \
-	do {                                                                             \
-		if (access("/usr/bin/qemu-system-x86_64", X_OK)) {                       \
-			print_message("skipped: no /usr/bin/qemu-system-x86_64 here\n"); \
-			skip();                                                          \
-		}                                                                        \
+#define NEED_QEMU(accel)                                                              \
+	do {                                                                          \
+		char why_[256];                                                       \
+		if (!real_qemu_has(accel, why_, sizeof(why_))) {                      \
+			print_message("skipped: no QEMU with %s: %s\n", accel, why_); \
+			skip();                                                       \
+		}                                                                     \
 	} while (0)
 
 #endif /* TESTS_QEMU_REAL_QEMU_H */

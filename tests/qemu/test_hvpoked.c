@@ -248,6 +248,30 @@ static void operators_pause_stays(void **state)
 	fake_qemu_close(&fake);
 }
 
+static bool is_paused(void)
+{
+	struct json_object *info = host_call(&host, "fake", "info", NULL, NULL);
+	const char *now = json_object_get_string(json_object_object_get(info, "state"));
+	bool paused = !strcmp(now, "paused");
+
+	json_object_put(info);
+	return paused;
+}
+
+/* What has been read together with an answer is not left until QEMU says more. */
+static void operators_pause_right_behind_ours(void **state)
+{
+	struct fake_qemu fake;
+
+	(void)state;
+	fake_qemu_serve(&fake, &host, false);
+	fake_batch(&fake);
+	atomic_store(&fake.mood, FAKE_PAUSED);
+	assert_int_equal(fake_command_run(&fake, HVPOKE_CMD_BATCH), HVPOKE_OK);
+	WAIT_FOR(is_paused(), 2000);
+	fake_qemu_close(&fake);
+}
+
 static void control_socket(void **state)
 {
 	struct json_object *info, *error = NULL;
@@ -293,6 +317,7 @@ int main(void)
 		TEST(abandoned_batch_is_not_written),
 		TEST(withdrawn_batch_is_not_taken),
 		TEST(operators_pause_stays),
+		TEST(operators_pause_right_behind_ours),
 		TEST(control_socket),
 	};
 

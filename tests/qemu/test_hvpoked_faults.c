@@ -137,6 +137,50 @@ static void endless_line(void **state)
 	fake_qemu_close(&fake);
 }
 
+struct flood {
+	int fd;
+	size_t sent;
+};
+
+/* Events without end, faster than they can be read. */
+static void *flood(void *arg)
+{
+	static const char event[] = "{\"event\":\"RTC_CHANGE\",\"data\":{}}\n";
+	static char many[(sizeof(event) - 1) * 2048];
+	struct flood *flood = arg;
+	int room = 16 << 20;
+	ssize_t sent;
+
+	/* So much that the reader cannot see it empty before the next send. */
+	setsockopt(flood->fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room));
+	for (size_t i = 0; i < sizeof(many); i++)
+		many[i] = event[i % (sizeof(event) - 1)];
+	while ((sent = send(flood->fd, many + flood->sent % sizeof(many),
+			    sizeof(many) - flood->sent % sizeof(many), MSG_NOSIGNAL)) > 0)
+		flood->sent += sent;
+	return NULL;
+}
+
+/* It keeps its own guest's thread busy, but not for ever with one thing, nor anybody else. */
+static void monitor_never_stops_talking(void **state)
+{
+	struct fake_qemu fake;
+	struct flood events;
+	pthread_t thread;
+
+	(void)state;
+	fake_qemu_serve(&fake, &host, false);
+	events = (struct flood){.fd = fake.qmp};
+	assert_int_equal(pthread_create(&thread, NULL, flood, &events), 0);
+	usleep(300000);
+	assert_int_equal(fake_command_run(&fake, HVPOKE_CMD_FETCH), HVPOKE_NO_REQUEST);
+	host_stop(&host, SIGTERM);
+	pthread_join(thread, NULL);
+	assert_true(events.sent > 1 << 20);
+	fake_qemu_close(&fake);
+	host_start(&host);
+}
+
 static uint64_t random_state = 88172645463325252ull;
 
 static uint64_t random_u64(void)
@@ -261,6 +305,7 @@ int main(void)
 		TEST(monitor_babbles),
 		TEST(garbage_for_a_monitor),
 		TEST(endless_line),
+		TEST(monitor_never_stops_talking),
 		TEST(garbage_for_a_guest),
 		TEST(restart_by_term),
 		TEST(restart_by_kill),

@@ -5,57 +5,39 @@
 # guest of our own (tests/qemu/guest) under TCG. Prints TAP.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
+. scripts/lib.sh
 . tests/linux/tap.sh
+. tests/qemu/libvirtd.sh
 
 plan 20
-build=$PWD/build/release
-uri=qemu:///system
-work=$(mktemp -d /tmp/hvpoke-libvirt-XXXXXX)
-chmod 755 "$work"
-export HVPOKE_RUNTIME_DIR=$work/vms
+sockets=$(mktemp -d /tmp/hvpoke-libvirt-XXXXXX)
+chmod 755 "$sockets"
+export HVPOKE_RUNTIME_DIR=$sockets/vms
 domain=hvpoke-test-$$
-started=()
-
-hvpoke() { timeout 60 "$build/hvpoke" --connect "$uri" "$@"; }
-setup() { timeout 60 "$build/hvpoke" libvirt-setup --socket-dir "$work" "$@"; }
-virsh() { command virsh -q -c "$uri" "$@"; }
-
+host_pid=
 cleanup() {
 	local d
-	for d in "$domain"{,-bare,-pc,-plug}; do
-		virsh destroy "$d" >/dev/null 2>&1
-		virsh undefine "$d" >/dev/null 2>&1
-	done
-	# The last first: libvirtd before virtlogd.
-	for d in "${started[@]}"; do kill "$d" 2>/dev/null; done
-	rm -rf "$work"
+	for d in "$domain"{,-bare,-pc,-plug}; do domain_remove "$d"; done
+	[ -z "$host_pid" ] || kill "$host_pid"
+	libvirtd_stop
+	rm -rf "$sockets"
 }
 trap cleanup EXIT
 
-[ "$(id -u)" = 0 ] || skip_rest "only root may start libvirtd"
-for program in libvirtd virtlogd virsh qemu-system-x86_64 jq; do
-	command -v "$program" >/dev/null || skip_rest "$program is not installed"
-done
-if ! virsh version >/dev/null 2>&1; then
-	virtlogd >"$work/virtlogd.log" 2>&1 &
-	started=($!)
-	libvirtd >"$work/libvirtd.log" 2>&1 &
-	started=($! "${started[@]}")
-	wait_for 30 virsh version >/dev/null 2>&1 || skip_rest "libvirtd does not start"
-fi
-"$build/hvpoked" --socket-dir "$work" >"$work/hvpoked.log" 2>&1 &
-started=($! "${started[@]}")
-cp "$build/tests/qemu/guest.elf" "$work/guest.elf"
-chmod 644 "$work/guest.elf"
+libvirtd_start
+build/release/hvpoked --socket-dir "$sockets" >"$sockets/hvpoked.log" 2>&1 &
+host_pid=$!
+cp build/release/tests/qemu/guest.elf "$sockets/guest.elf"
+chmod 644 "$sockets/guest.elf"
 
 # define NAME MACHINE DEVICES COMMANDLINE
 define() {
-	cat >"$work/$1.xml" <<-END
+	cat >"$sockets/$1.xml" <<-END
 	<domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
 	  <name>$1</name>
 	  <memory unit='MiB'>64</memory>
 	  <vcpu>2</vcpu>
-	  <os><type arch='x86_64' machine='$2'>hvm</type><kernel>$work/guest.elf</kernel></os>
+	  <os><type arch='x86_64' machine='$2'>hvm</type><kernel>$sockets/guest.elf</kernel></os>
 	  <features><acpi/></features>
 	  <devices>
 	    <emulator>/usr/bin/qemu-system-x86_64</emulator>
@@ -64,36 +46,12 @@ define() {
 	  $4
 	</domain>
 	END
-	virsh define "$work/$1.xml" >/dev/null
+	virsh define "$sockets/$1.xml" >/dev/null
 }
 monitor="<qemu:commandline><qemu:arg value='-qmp'/>
-<qemu:arg value='unix:$work/qmp,reconnect=1'/></qemu:commandline>"
+<qemu:arg value='unix:$sockets/qmp,reconnect=1'/></qemu:commandline>"
 
-definition() { virsh dumpxml --inactive "$1"; }
-state() { virsh domstate "$1" | head -n 1; }
 has_agent() { hvpoke info --json "$1" 2>/dev/null | jq -e .agent.present >/dev/null; }
-# jq_is FILTER COMMAND... - the command's JSON, true for the filter.
-jq_is() {
-	local filter=$1
-	shift
-	"$@" | jq -e "$filter"
-}
-# fails_with CODE TEXT COMMAND...
-fails_with() {
-	local want=$1 text=$2 out code
-	shift 2
-	out=$("$@" 2>&1 </dev/null)
-	code=$?
-	echo "$out"
-	[ $code = "$want" ] && grep -qF -- "$text" <<<"$out"
-}
-shows() {
-	local text=$1 out
-	shift
-	out=$("$@" </dev/null 2>&1) || { echo "$out"; return 1; }
-	echo "$out"
-	grep -qF -- "$text" <<<"$out"
-}
 
 define "$domain" q35 "" ""
 before=$(definition "$domain")
@@ -102,14 +60,14 @@ check "libvirt-setup shows the difference and asks first" unchanged
 check "libvirt-setup takes a root port that is free (CASES 11)" \
 	shows "free PCIe root port" setup "$domain" --yes
 check "the definition has the device and the monitor" \
-	shows "unix:$work/qmp,reconnect=1" definition "$domain"
+	shows "unix:$sockets/qmp,reconnect=1" definition "$domain"
 check "a second libvirt-setup finds nothing to do" shows "all that it needs already" setup "$domain"
 check "a domain that is shut off is listed as such" \
 	jq_is ".[] | select(.name == \"$domain\") | .state == \"shut off\"" hvpoke list --json
 check "and cannot be toggled, with the reason" fails_with 3 "shut off" hvpoke toggle "$domain" +p
 
 virsh start "$domain" >/dev/null
-check "the agent of a started domain registers" wait_for 60 has_agent "$domain"
+check "the agent of a started domain registers" wait_until 60 has_agent "$domain"
 check "+p by the domain's name switches every site in one pause" \
 	jq_is '.matched == 2048 and .sites == 2048 and .pauses == 1 and .fallback == null' \
 	hvpoke toggle --json "$domain" +p
@@ -119,7 +77,7 @@ stays_running() {
 	local i
 	for i in {1..20}; do
 		hvpoke toggle "$domain" +p >/dev/null && hvpoke toggle "$domain" -p >/dev/null &&
-			[ "$(state "$domain")" = running ] || return 1
+			[ "$(domain_state "$domain")" = running ] || return 1
 	done
 }
 check "libvirt sees the domain running after each of 40 requests" stays_running
@@ -131,8 +89,8 @@ check "an unknown domain is answered with those there are" \
 	fails_with 3 "$domain" hvpoke info no-such-domain
 suspended() {
 	virsh suspend "$domain" >/dev/null && fails_with 1 "paused" hvpoke toggle "$domain" +p &&
-		[ "$(state "$domain")" = paused ] && virsh resume "$domain" >/dev/null &&
-		[ "$(state "$domain")" = running ] && hvpoke toggle "$domain" +p
+		[ "$(domain_state "$domain")" = paused ] && virsh resume "$domain" >/dev/null &&
+		[ "$(domain_state "$domain")" = running ] && hvpoke toggle "$domain" +p
 }
 check "a domain that an operator suspended stays suspended" suspended
 
@@ -141,7 +99,7 @@ define "$domain-bare" q35 "<controller type='usb' model='none'/><memballoon mode
 check "where no root port is free one is added (CASES 11)" \
 	shows "a new one" setup "$domain-bare" --yes
 virsh start "$domain-bare" >/dev/null
-check "and its guest finds the device there" wait_for 60 has_agent "$domain-bare"
+check "and its guest finds the device there" wait_until 60 has_agent "$domain-bare"
 virsh destroy "$domain-bare" >/dev/null
 
 # Running without a monitor: only the definition can be changed.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * hvpoked, a real QEMU under TCG, and a guest that runs its sites all the time and tells what
- * they did (tests/qemu/guest).
+ * hvpoked, a real QEMU under TCG and with KVM, and a guest that runs its sites all the time and
+ * tells what they did (tests/qemu/guest).
  */
 #include "real_qemu.h"
 
@@ -19,29 +19,45 @@
 static struct host host;
 static struct real_qemu vm;
 
+static const char *const shared_ram[] = {
+	"-object",  "memory-backend-memfd,id=ram,size=64M,share=on",
+	"-machine", "memory-backend=ram",
+	NULL,
+};
+
+static void start(const char *accel, const char *const *more)
+{
+	NEED_QEMU(accel);
+	host_init(&host);
+	host_start(&host);
+	real_qemu_start(&vm, &host, accel, more);
+}
+
 static int setup(void **state)
 {
 	(void)state;
-	NEED_QEMU();
-	host_init(&host);
-	host_start(&host);
-	real_qemu_start(&vm, &host, NULL);
+	start("tcg", NULL);
 	return 0;
 }
 
 static int setup_shared(void **state)
 {
-	static const char *const shared[] = {
-		"-object",  "memory-backend-memfd,id=ram,size=64M,share=on",
-		"-machine", "memory-backend=ram",
-		NULL,
-	};
-
 	(void)state;
-	NEED_QEMU();
-	host_init(&host);
-	host_start(&host);
-	real_qemu_start(&vm, &host, shared);
+	start("tcg", shared_ram);
+	return 0;
+}
+
+static int setup_kvm(void **state)
+{
+	(void)state;
+	start("kvm", NULL);
+	return 0;
+}
+
+static int setup_kvm_shared(void **state)
+{
+	(void)state;
+	start("kvm", shared_ram);
 	return 0;
 }
 
@@ -57,6 +73,15 @@ static int teardown(void **state)
 static const char *fallback(struct json_object *result)
 {
 	return json_object_get_string(json_object_object_get(result, "fallback"));
+}
+
+static void runs_on(const char *accel)
+{
+	struct json_object *info = host_call(&host, "tiny", "info", NULL, NULL);
+
+	assert_string_equal(json_object_get_string(json_object_object_get(info, "accelerator")),
+			    accel);
+	json_object_put(info);
 }
 
 static void toggles(void)
@@ -90,6 +115,38 @@ static void toggles_shared_ram(void **state)
 {
 	(void)state;
 	toggles();
+}
+
+/* Which of the two ways into QEMU's memory hvpoked has taken. */
+static bool host_maps_ram(void)
+{
+	char path[64], line[512];
+	bool found = false;
+	FILE *maps;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)host.pid);
+	maps = fopen(path, "re");
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		found |= strstr(line, "/memfd:memory-backend-memfd") != NULL;
+	fclose(maps);
+	return found;
+}
+
+static void toggles_kvm_private_ram(void **state)
+{
+	(void)state;
+	runs_on("kvm");
+	toggles();
+	assert_false(host_maps_ram());
+}
+
+static void toggles_kvm_shared_ram(void **state)
+{
+	(void)state;
+	runs_on("kvm");
+	toggles();
+	assert_true(host_maps_ram());
 }
 
 static void refused_batches_change_nothing(void **state)
@@ -295,24 +352,36 @@ static void qemu_dies(void **state)
 	qmp_close(&vm.qmp);
 	snprintf(path, sizeof(path), "%s/operator", host.dir);
 	unlink(path);
-	real_qemu_start(&vm, &host, NULL);
+	real_qemu_start(&vm, &host, "tcg", NULL);
 	assert_int_equal(real_qemu_toggle(&vm, "+p", NULL), SITES);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST_KVM(name)                                        \
+	{                                                     \
+		"kvm_" #name, name, setup_kvm, teardown, NULL \
+	}
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(toggles_private_ram),
 		cmocka_unit_test_setup_teardown(toggles_shared_ram, setup_shared, teardown),
+		cmocka_unit_test_setup_teardown(toggles_kvm_private_ram, setup_kvm, teardown),
+		cmocka_unit_test_setup_teardown(toggles_kvm_shared_ram, setup_kvm_shared, teardown),
 		TEST(refused_batches_change_nothing),
+		TEST_KVM(refused_batches_change_nothing),
 		TEST(abandoned_batches),
+		TEST_KVM(abandoned_batches),
 		TEST(a_write_from_outside_is_not_seen),
 		TEST(operators_pause_stays),
+		TEST_KVM(operators_pause_stays),
 		TEST(guest_restarts),
+		TEST_KVM(guest_restarts),
 		TEST(host_restarts),
+		TEST_KVM(host_restarts),
 		TEST(host_killed_in_the_pause),
+		TEST_KVM(host_killed_in_the_pause),
 		TEST(qemu_dies),
 	};
 

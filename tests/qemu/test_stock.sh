@@ -2,61 +2,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # test_stock.sh SERIES VCPUS - a stock Debian kernel with hvpoke.ko under QEMU, emulated,
-# with hvpoked for its host. What each request leaves of the kernel's text and of
-# dynamic debug's control file is compared with what the kernel's own way leaves. Prints TAP.
+# with hvpoked for its host. What each request leaves of the kernel's text, its static keys
+# and dynamic debug's control file is compared with what the kernel's own way leaves. Prints TAP.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/lib.sh
 . scripts/qemu-guest.sh
 . tests/linux/tap.sh
+. tests/qemu/stock.sh
 
 series=$1 vcpus=$2
 export HVPOKE_QUIET=1
-plan 49
+plan 51
 command -v qemu-system-x86_64 >/dev/null || skip_rest "qemu-system-x86_64 is not installed"
 
-work=build/check-stock-$series-$vcpus
-rm -rf "$work"
-mkdir -p "$work"
-# Socket addresses are short.
-sockets=$(mktemp -d /tmp/hvpoke-stock-XXXXXX)
-chmod 755 "$sockets"
-export HVPOKE_RUNTIME_DIR=$sockets/vms
-cleanup() {
-	guest_stop
-	host_stop
-	cp "$sockets"/*.{log,console} "$work" 2>/dev/null
-	rm -rf "$sockets"
-}
-trap cleanup EXIT
+stock_test_begin "check-stock-$series-$vcpus"
+trap stock_test_end EXIT
+stock_test_prepare "$series"
 
-guest_files=(tests/qemu/state.sh)
-stock_had "$series" usb-common usbcore || skip_rest "$stock_why"
-qemu_prepare "$series" usb-common usbcore || die "the guest could not be prepared"
-usbcore_text=$((0x$(readelf -SW "$stock_dir/usbcore.ko" | sed -n 's/.* \.text  *PROGBITS  *[0-9a-f]* [0-9a-f]* \([0-9a-f]*\).*/\1/p')))
-
-run() { guest_run 60 "$@"; }
-# In the guest's own way of asking.
-control() { run "echo '$1' >/proc/dynamic_debug/control"; }
-state() { run "/state.sh $1 $usbcore_text"; }
-same() { run "cmp /tmp/$1.text /tmp/$2.text && cmp /tmp/$1.control /tmp/$2.control"; }
-differ() { ! run "cmp -s /tmp/$1.text /tmp/$2.text"; }
-# state_is NAME - is it the state that was saved as NAME?
-state_is() { state now && same now "$1"; }
-# last FIELD - of the agent's last request.
-last() { run "sed -n 's/^$1 //p' /sys/module/hvpoke/parameters/last_request"; }
-last_by_host() { [ "$(last native_sites)" = 0 ] && [ "$(last batches)" = 1 ]; }
 last_natively() { [ "$(last native_sites)" -gt 1800 ] && [ "$(last batches)" = 0 ]; }
-# toggle OUT ARGS... - from the host; its JSON goes to $work/OUT.json.
-toggle() {
-	local out=$1
-	shift
-	"$hvpoke" toggle --timeout 60 --json "$guest_name" "$@" >"$work/$out.json"
-}
-field() { jq -r ".$2" "$work/$1.json"; }
-holds() { jq -e "$2" "$work/$1.json" >/dev/null || { cat "$work/$1.json"; false; }; }
-logged() { run "dmesg | grep -F \"$1\""; }
-quiet() { ! run "dmesg | grep -E 'WARNING:|BUG:|Oops|Call Trace|no instruction of this'"; }
 
 # Without hvpoke's device, and with one of its kind that is somebody else's.
 host_start "$sockets" || die "hvpoked does not start"
@@ -76,9 +40,9 @@ qemu_start stock "$vcpus" "$sockets" "" $(qemu_device "$sockets")
 check "boots with $vcpus vCPUs" guest_wait_shell 120
 run "insmod /usb-common.ko && insmod /usbcore.ko"
 check "all vCPUs are up" [ "$(run nproc)" = "$vcpus" ]
-state boot
 run "insmod /hvpoke.ko"
-check "the module loads and the agent registers" wait_for 20 guest_has_agent
+check "the module loads and the agent registers" wait_until 20 guest_has_agent
+accelerator=$(guest_info | jq -r .accelerator | tr a-z A-Z)
 
 # The kernel's own way: what it writes, and what it costs.
 control =_ >/dev/null
@@ -87,14 +51,17 @@ toggle native-on --native +p
 check "native +p: the kernel patches, no pause" \
 	holds native-on '.pauses == 0 and .sites > 1900 and .native_sites == .sites'
 state on
-check "it changes the text" differ on off
+descriptors=$(field native-on matched)
+check "it changes the text and the static keys" differ on off
+check "and the count of each key from 0" counts_are off "$descriptors" 0
+check "to 1" counts_are on "$descriptors" 1
 toggle native-off --native -p
-check "native -p: text and control file are as before" state_is off
+check "native -p: text, keys and control file are as before" state_is off
 
 # The guest's own requests.
 control +p
 check "the guest's +p goes to the host in one batch" last_by_host
-check "+p: text and control file are as the kernel's own way leaves them" state_is on
+check "+p: text, keys and control file are as the kernel's own way leaves them" state_is on
 control -p
 check "the guest's -p goes to the host in one batch" last_by_host
 check "-p: likewise" state_is off
@@ -106,7 +73,7 @@ check "the host's +p: one batch, one pause, no fallback" \
 check "it matches, changes and patches as many as natively" \
 	[ "$(field on matched) $(field on changed) $(field on sites)" = \
 	"$(field native-on matched) $(field native-on changed) $(field native-on sites)" ]
-check "+p: text and control file are as the kernel's own way leaves them" state_is on
+check "+p: text, keys and control file are as the kernel's own way leaves them" state_is on
 toggle off -p
 check "-p: likewise" state_is off
 
@@ -115,23 +82,15 @@ best=1000000
 for i in 1 2 3 4 5; do
 	toggle "on-$i" +p && toggle "off-$i" -p
 	ipis=$(($(field "on-$i" ipis) + $(field "off-$i" ipis)))
-	[ $ipis -ge $best ] || best=$ipis
+	[ $ipis -ge $best ] || best=$ipis best_pair=$i
 done
 "$hvpoke" idle --json stock 100 >"$work/idle.json"
 native=$(($(field native-on ipis) + $(field native-off ipis)))
-echo "# function-call interrupts of a pair: $native natively, $best through hvpoke;" \
-	"$(field idle ipis) in 100 ms of nothing; pause $(field off-5 pause_us) us"
 check "a native pair costs more than 10,000 function-call interrupts" [ $native -gt 10000 ]
 check "a pair through hvpoke costs no more than the idle noise" \
 	[ "$best" -le $((8 + $(field idle ipis))) ]
 
-# Mixed queries: the same through hvpoke as natively, on the same text.
-as_native() {
-	toggle clean =_ && toggle query-native --native "$1" && state query &&
-		toggle clean =_ && toggle query "$1" && state_is query &&
-		holds query '.pauses <= 1 and .native_sites == 0' &&
-		[ "$(field query changed)" = "$(field query-native changed)" ]
-}
+# Mixed queries.
 for query in 'module usbcore +p' '!module virtio* +p' '!module usb* +pfl; func usb_* +p' \
 	'file drivers/base/* +p; file drivers/base/core.c -p; format ^device +pm'; do
 	check "'$query' leaves what it leaves natively" as_native "$query"
@@ -139,15 +98,18 @@ done
 toggle clean =_
 
 # Translated code is what runs: messages come, and stop.
-ring="echo add >/sys/class/mem/null/uevent"
-message="kobject: 'null'"
-count() { run "dmesg -c >/dev/null; $ring; dmesg | grep -cF \"$message\""; }
-count >/dev/null
-check "a site that is off prints nothing" [ "$(count)" = 0 ]
+messages >/dev/null
+check "a site that is off prints nothing" [ "$(messages)" = 0 ]
 toggle message 'func kobject_uevent_env +p'
-check "switched on it prints" [ "$(count)" != 0 ]
+check "switched on it prints" [ "$(messages)" != 0 ]
 toggle message 'func kobject_uevent_env -p'
-check "switched off again it does not" [ "$(count)" = 0 ]
+check "switched off again it does not" [ "$(messages)" = 0 ]
+
+# finished FILE - what the guest does in the background, or the guest itself.
+finished() {
+	run "[ -f /tmp/$1 ]"
+	[ $? != 1 ]
+}
 
 # Modules that come and go.
 run "rmmod usbcore; insmod /usbcore.ko dyndbg=+p"
@@ -163,7 +125,7 @@ run "insmod /usbcore.ko dyndbg=+p"
 churn() {
 	run "(i=0; while [ \$i -lt 60 ]; do rmmod usbcore; insmod /usbcore.ko dyndbg=+p; i=\$((i+1)); done; touch /tmp/churned) >/dev/null 2>&1 &"
 	local n=0
-	until run "[ -f /tmp/churned ]"; do
+	until finished churned; do
 		toggle churn +p && toggle churn -p || return 1
 		n=$((n + 1))
 	done
@@ -189,7 +151,7 @@ check "and the log says why" logged "kernel's own way: the host did not answer i
 check "nothing is lost" state_is on
 host_stop -KILL
 host_start "$sockets"
-check "a new hvpoked finds the guest again" wait_for 30 guest_has_agent
+check "a new hvpoked finds the guest again" wait_until 30 guest_has_agent
 control -p
 back() { last_by_host && state_is off; }
 check "and takes its requests again" back
@@ -198,15 +160,15 @@ control +p
 gone() { last_natively && [ "$(last us)" -lt 2000000 ] && state_is on; }
 check "the host ends: the kernel's own way" gone
 host_start "$sockets"
-wait_for 30 guest_has_agent
+wait_until 30 guest_has_agent
 control -p
 run "(i=0; while [ \$i -lt 200 ]; do echo +p; echo -p; i=\$((i+1)); done | while read q; do echo \$q >/proc/dynamic_debug/control; done; touch /tmp/done) >/dev/null 2>&1 &"
 kills=0 lost=0
-until run "[ -f /tmp/done ]"; do
+until finished done; do
 	sleep 0.$((RANDOM % 9 + 1))
 	host_stop -KILL
 	host_start "$sockets"
-	wait_for 30 guest_has_agent || lost=$((lost + 1))
+	wait_until 30 guest_has_agent || lost=$((lost + 1))
 	kills=$((kills + 1))
 done
 echo "# killed $kills times"
@@ -234,7 +196,7 @@ run "cd /sys/bus/pci/drivers/hvpoke; basename \$(readlink -f 0000:*) >/tmp/devic
 control +p
 check "without its device: the kernel's own way" last_natively
 run "cat /tmp/device >/sys/bus/pci/drivers/hvpoke/bind"
-wait_for 30 guest_has_agent
+wait_until 30 guest_has_agent
 control -p
 check "with it again: the host's, and nothing is lost" back
 
@@ -243,8 +205,21 @@ run "rmmod hvpoke"
 no_agent() { ! guest_has_agent; }
 check "the agent unloads, and the host knows" no_agent
 run "insmod /hvpoke.ko"
-check "a new one registers" wait_for 20 guest_has_agent
+check "a new one registers" wait_until 20 guest_has_agent
 toggle again +p
 check "and does its work" holds again '.batches == 1 and .native_sites == 0'
 check "no warning" quiet
+
+# cal WHAT OUT - one line of the table, of a request's JSON.
+cal() { jq -r --arg what "$1" '[$what, .sites, .ipis, .pauses, .pause_us] | @tsv' "$work/$2.json"; }
+echo "# CAL, the guest's function-call interrupts, meanwhile: stock $stock_release, $vcpus vCPUs," \
+	"$accelerator"
+{
+	printf 'request\tsites\tCAL\tpauses\tpause us\n'
+	cal "+p natively" native-on
+	cal "-p natively" native-off
+	cal "+p hvpoke, best of 5 pairs" "on-$best_pair"
+	cal "-p hvpoke, the same pair" "off-$best_pair"
+	printf '100 ms of nothing\t0\t%s\t0\t0\n' "$(field idle ipis)"
+} | column -t -s $'\t' -R 2,3,4,5 | sed 's/^/# /'
 finish

@@ -11,22 +11,35 @@
  *	outside		one entry is not in the registered text
  *	abandon		the batch is taken back as soon as the host has begun with it
  *	empty		a batch without sites
+ *	gaps		many batches, by turns there and back, while a second CPU watches its
+ *			clock (tests/bench/gap.h); a line "gap TICKS PAUSE_NS WINDOW_TICKS" of each
+ *	quiet		no batch, but as many windows of "line" ticks; "quiet TICKS" of each
  *
  * The answer: matched = sites that ran their other half, after it; sites = written by the
  * host; fallback = the batch's status. The answer to "idle": ipis = the same as
- * matched, at that moment.
+ * matched, at that moment; guest_ns = the time stamp counter.
  */
 #include "hvpoke_shm.h"
+#include "../../bench/gap.h"
 
 #define DEBUG_PORT  0xe9
 #define PCI_ADDRESS 0xcf8
 #define PCI_DATA    0xcfc
 
+/* The local APIC's interrupt command (SDM vol. 3A, 10.6.1). */
+#define ICR_LOW	 0xfee00300
+#define ICR_HIGH 0xfee00310
+/* Where a second CPU begins; the startup interrupt names the page. */
+#define AP_PAGE 0x8000
+
 extern __u8 sites_page[], sites[], sites_end[];
+extern const __u8 ap_start[], ap_end[];
 void guest_main(void);
+void ap_main(void);
 
 static volatile __u8 *shm;
 static volatile __u8 *registers;
+static volatile struct gap_watch watch;
 static __u64 seq, greeted, seen_requests;
 
 static inline void out8(__u16 port, __u8 value)
@@ -47,19 +60,22 @@ static inline __u32 in32(__u16 port)
 	return value;
 }
 
-/* QEMU's TSC counts nanoseconds under TCG, more under KVM: good enough for a timeout. */
-static inline __u64 ticks(void)
-{
-	__u64 now;
-
-	asm volatile("rdtsc" : "=A"(now));
-	return now;
-}
-
 static void print(const char *text)
 {
 	while (*text)
 		out8(DEBUG_PORT, *text++);
+}
+
+static void print_number(__u32 number)
+{
+	char text[12], *at = text + sizeof(text) - 1;
+
+	*at = '\0';
+	do {
+		*--at = (char)('0' + number % 10);
+		number /= 10;
+	} while (number);
+	print(at);
 }
 
 static void *copy(volatile void *to, const void *from, __u32 len)
@@ -164,7 +180,7 @@ static void settle(void)
 #define NO_STATUS 0xffffffffu
 static __u32 ring(__u32 cmd, int abandon)
 {
-	__u64 start = ticks();
+	__u64 start = gap_now();
 	__u32 status;
 
 	command()->version = HVPOKE_ABI_VERSION;
@@ -185,7 +201,8 @@ static __u32 ring(__u32 cmd, int abandon)
 				;
 			return NO_STATUS;
 		}
-		if (ticks() - start > HVPOKE_SHM_TAKE_MS * 4000000ull &&
+		/* 4 GHz, or somewhat less: good enough for a timeout. */
+		if (gap_now() - start > HVPOKE_SHM_TAKE_MS * 4000000ull &&
 		    exchange(HVPOKE_SHM_SUBMITTED, HVPOKE_SHM_IDLE)) {
 			print("withdrawn\n");
 			return NO_STATUS;
@@ -196,26 +213,24 @@ static __u32 ring(__u32 cmd, int abandon)
 	return status;
 }
 
-/* Page lists first, then the pages of the records. */
-static __u64 lay_out(__u32 nr, volatile __u8 **records)
+/* At @base in the shared memory: page lists first, then the pages of the records. */
+static void lay_out(__u64 base, __u32 nr, volatile __u8 **records)
 {
 	__u32 pages = (nr + HVPOKE_ENTRIES_PER_PAGE - 1) / HVPOKE_ENTRIES_PER_PAGE;
 	__u32 lists = (pages + HVPOKE_LIST_PAGES - 1) / HVPOKE_LIST_PAGES;
-	volatile struct hvpoke_page_list *list = (void *)(shm + HVPOKE_SHM_ARENA);
-	__u64 data = HVPOKE_SHM_ARENA + (__u64)lists * HVPOKE_PAGE_SIZE;
+	volatile struct hvpoke_page_list *list = (void *)(shm + (__u32)base);
+	__u64 data = base + (__u64)lists * HVPOKE_PAGE_SIZE;
 
 	for (__u32 i = 0; i < pages; i++) {
 		if (i % HVPOKE_LIST_PAGES == 0)
 			list[i / HVPOKE_LIST_PAGES].next_gpa =
 				i / HVPOKE_LIST_PAGES + 1 < lists
-					? HVPOKE_SHM_ARENA +
-						  (i / HVPOKE_LIST_PAGES + 1ull) * HVPOKE_PAGE_SIZE
+					? base + (i / HVPOKE_LIST_PAGES + 1ull) * HVPOKE_PAGE_SIZE
 					: 0;
 		list[i / HVPOKE_LIST_PAGES].page_gpa[i % HVPOKE_LIST_PAGES] =
 			data + (__u64)i * HVPOKE_PAGE_SIZE;
 	}
-	*records = shm + data;
-	return HVPOKE_SHM_ARENA;
+	*records = shm + (__u32)data;
 }
 
 static void hello(void)
@@ -229,7 +244,8 @@ static void hello(void)
 	__u64 session = host()->session;
 	volatile __u8 *records;
 
-	to->ranges_gpa = lay_out(1, &records);
+	lay_out(HVPOKE_SHM_ARENA, 1, &records);
+	to->ranges_gpa = HVPOKE_SHM_ARENA;
 	to->nr_ranges = 1;
 	copy(records, &range, sizeof(range));
 	for (int i = 0; i < HVPOKE_MAX_PROBES; i++)
@@ -254,15 +270,12 @@ static __u32 run_sites(void)
 static const __u8 nop[HVPOKE_MAX_INSN] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
 static const __u8 jmp[HVPOKE_MAX_INSN] = {0xe9, 0x03, 0x00, 0x00, 0x00};
 
-static __u32 batch(int on, const volatile char *what, struct hvpoke_complete *answer)
+/* Entries for @nr sites at @base. */
+static void make_entries(__u64 base, __u32 nr, int on, const volatile char *what)
 {
-	__u32 nr = same(what, "empty") ? 0 : SITES, status;
-	volatile struct hvpoke_batch *to = &command()->batch;
 	volatile __u8 *records;
 
-	to->entries_gpa = lay_out(nr, &records);
-	to->nr_entries = nr;
-	to->flags = 0;
+	lay_out(base, nr, &records);
 	for (__u32 i = 0; i < nr; i++) {
 		struct hvpoke_entry entry = {.gpa = (__u32)sites + i * 16, .len = 5};
 
@@ -276,12 +289,106 @@ static __u32 batch(int on, const volatile char *what, struct hvpoke_complete *an
 			entry.gpa = (__u32)sites_end;
 		copy(records + i * sizeof(entry), &entry, sizeof(entry));
 	}
-	status = ring(HVPOKE_CMD_BATCH, same(what, "abandon"));
-	answer->sites = status == HVPOKE_OK ? to->written : 0;
+}
+
+static __u32 send_batch(__u64 base, __u32 nr, int abandon)
+{
+	volatile struct hvpoke_batch *to = &command()->batch;
+
+	to->entries_gpa = base;
+	to->nr_entries = nr;
+	to->flags = 0;
+	return ring(HVPOKE_CMD_BATCH, abandon);
+}
+
+static __u32 batch(int on, const volatile char *what, struct hvpoke_complete *answer)
+{
+	__u32 nr = same(what, "empty") ? 0 : SITES, status;
+
+	make_entries(HVPOKE_SHM_ARENA, nr, on, what);
+	status = send_batch(HVPOKE_SHM_ARENA, nr, same(what, "abandon"));
+	answer->sites = status == HVPOKE_OK ? command()->batch.written : 0;
 	answer->bad_query = HVPOKE_NO_INDEX;
 	answer->batches = status == HVPOKE_OK;
-	answer->guest_ns = to->pause_ns;
+	answer->guest_ns = command()->batch.pause_ns;
 	return status;
+}
+
+/* The other CPU: nothing but its clock. */
+void ap_main(void)
+{
+	gap_watch(&watch);
+}
+
+static void start_watch(void)
+{
+	static int started;
+	__u64 start;
+
+	if (started)
+		return;
+	started = 1;
+	copy((void *)AP_PAGE, ap_start, ap_end - ap_start);
+	*(volatile __u32 *)ICR_HIGH = 1 << 24;
+	*(volatile __u32 *)ICR_LOW = 0x4500;
+	for (start = gap_now(); gap_now() - start < 40000000;)
+		;
+	*(volatile __u32 *)ICR_HIGH = 1 << 24;
+	*(volatile __u32 *)ICR_LOW = 0x4600 | AP_PAGE >> 12;
+}
+
+/* All entries are there before: a window has the batch in it, and nothing else. */
+static __u32 gaps(void)
+{
+	const __u64 base[2] = {HVPOKE_SHM_ARENA, HVPOKE_SHM_ARENA + 0x20000};
+	__u32 status, largest;
+	__u64 start;
+
+	make_entries(base[0], SITES, 1, "");
+	make_entries(base[1], SITES, 0, "");
+	start_watch();
+	for (__u32 i = 0; i < GAP_WARM_UP + GAP_ROUND; i++) {
+		gap_take(&watch);
+		start = gap_now();
+		status = send_batch(base[i & 1], SITES, 0);
+		largest = gap_take(&watch);
+		start = gap_now() - start;
+		if (status != HVPOKE_OK)
+			return status;
+		if (run_sites() != (i & 1 ? 0 : SITES))
+			return HVPOKE_MISMATCH;
+		if (i < GAP_WARM_UP)
+			continue;
+		print("gap ");
+		print_number(largest);
+		print(" ");
+		print_number((__u32)command()->batch.pause_ns);
+		print(" ");
+		print_number((__u32)start);
+		print("\n");
+	}
+	return HVPOKE_OK;
+}
+
+static void quiet(__u32 ticks)
+{
+	start_watch();
+	for (__u32 i = 0; i < GAP_ROUND; i++) {
+		print("quiet ");
+		print_number(gap_idle(&watch, ticks));
+		print("\n");
+	}
+}
+
+/* A toggle's: see above. */
+static __u32 obey(char op, const char *what, __u32 line, struct hvpoke_complete *answer)
+{
+	if (same(what, "gaps"))
+		return gaps();
+	if (!same(what, "quiet"))
+		return batch(op == '+', what, answer);
+	quiet(line);
+	return HVPOKE_OK;
 }
 
 /* True if there was one. */
@@ -291,7 +398,7 @@ static int serve(void)
 	volatile struct hvpoke_fetch *fetch = &command()->fetch;
 	volatile struct hvpoke_query *query = (void *)fetch->data;
 	char what[16] = "";
-	__u32 flags, status;
+	__u32 flags, status, line;
 	char op;
 
 	if (ring(HVPOKE_CMD_FETCH, 0) != HVPOKE_OK)
@@ -299,10 +406,12 @@ static int serve(void)
 	answer.id = fetch->id;
 	flags = fetch->flags;
 	op = query->op;
+	line = query->first_line;
 	if (!(flags & HVPOKE_REQ_COUNT_IDLE) && query->func)
 		copy(what, (const void *)((volatile char *)query + query->func), sizeof(what) - 1);
+	answer.guest_ns = gap_now();
 	if (!(flags & (HVPOKE_REQ_COUNT_IDLE | HVPOKE_REQ_NATIVE))) {
-		status = batch(op == '+', what, &answer);
+		status = obey(op, what, line, &answer);
 		answer.fallback = status == NO_STATUS ? HVPOKE_BUSY : status;
 	}
 	answer.ipis = answer.matched = run_sites();
@@ -325,7 +434,7 @@ void guest_main(void)
 		return;
 	}
 	settle();
-	mail()->session = ticks() | 1;
+	mail()->session = gap_now() | 1;
 	print("device\n");
 	for (;;) {
 		now = host()->session;
