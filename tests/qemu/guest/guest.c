@@ -231,6 +231,8 @@ static void hello(void)
 
 	to->ranges_gpa = lay_out(1, &records);
 	to->nr_ranges = 1;
+	to->scope = HVPOKE_SCOPE_DYNDBG;
+	to->reserved = 0;
 	copy(records, &range, sizeof(range));
 	for (int i = 0; i < HVPOKE_MAX_PROBES; i++)
 		to->probe_gva[i] = 0;
