@@ -64,7 +64,7 @@ host_start "$sockets" || die "hvpoked does not start"
 qemu_start stock "$vcpus" "$sockets" "" $(qemu_device "$sockets")
 check "boots with $vcpus vCPUs" guest_wait_shell 180
 run "insmod /usb-common.ko && insmod /usbcore.ko && insmod /hvpoke.ko"
-check "the agent registers" wait_for 20 guest_has_agent
+check "the agent registers" wait_until 20 guest_has_agent
 check "its scope is dyndbg" is_scope dyndbg
 check "256 kprobes are made" action kprobes make
 
@@ -130,22 +130,22 @@ run "echo >$tracing/trace; echo 1 >$tracing/events/sched/enable; sleep 1; echo 0
 check "events are recorded" run "[ \$(grep -c sched_switch $tracing/trace) -gt 10 ]"
 run "echo >$tracing/trace; sleep 1"
 check "and no longer, once they are off" run "! grep -q sched_switch $tracing/trace"
-run "echo function >$tracing/current_tracer; cat /proc/version >/dev/null; echo 0 >$tracing/tracing_on"
+run "echo function >$tracing/current_tracer; dd if=/proc/version of=/dev/null 2>/dev/null; echo 0 >$tracing/tracing_on"
 check "functions are traced" run "grep -q 'vfs_read <-' $tracing/trace"
 run "echo nop >$tracing/current_tracer; echo 1 >$tracing/tracing_on"
-run "echo 'p:hvp_hit vfs_read+5' >>$tracing/kprobe_events; echo 1 >$tracing/events/kprobes/hvp_hit/enable; cat /proc/version >/dev/null; sleep 1; i=0; while [ \$i -lt 50 ]; do cat /proc/version >/dev/null; i=\$((i+1)); done"
+run "for at in 5 9; do echo p:hvp_hit vfs_read+\$at >>$tracing/kprobe_events && break; done 2>/dev/null; echo 1 >$tracing/events/kprobes/hvp_hit/enable; sleep 1; dd if=/dev/zero of=/dev/null bs=1 count=50 2>/dev/null"
 hits() { run "awk '\$1 == \"hvp_hit\" { print \$2 }' $tracing/kprobe_profile"; }
 check "a kprobe's hits are counted" [ "$(hits)" -ge 50 ]
 run "echo 0 >$tracing/events/kprobes/hvp_hit/enable; sleep 1"
 before=$(hits)
-run "cat /proc/version /proc/version >/dev/null"
+run "dd if=/dev/zero of=/dev/null bs=1 count=50 2>/dev/null"
 check "and no longer, once it is off" [ "$(hits)" = "$before" ]
 run "echo '-:hvp_hit' >>$tracing/kprobe_events"
 
 # From the host.
 check "a key by name, from the host: one pause" eval \
 	'"$hvpoke" key stock on sched_schedstats --json | jq -e ".pauses == 1 and .changed == 1 and .fallback == null"'
-check "it is on" run "grep -qx 1 /proc/sys/kernel/sched_schedstats || true; [ \$(cat /proc/schedstat | wc -l) -gt 0 ]"
+check "the kernel sees it" run "grep -qx 1 /proc/sys/kernel/sched_schedstats"
 check "and off again" eval '"$hvpoke" key stock off sched_schedstats --json | jq -e ".pauses == 1 and .changed == 1"'
 check "events by a glob, from the host" eval \
 	'"$hvpoke" event stock on "sched:*" --json | jq -e ".pauses <= 2 and .changed > 10 and .native_sites == 0"'
@@ -181,7 +181,7 @@ action events on
 check "the host is gone: events go the kernel's own way" text_is events
 action events off
 host_start "$sockets"
-wait_for 30 guest_has_agent
+wait_until 30 guest_has_agent
 before=$(pauses)
 action schedstats on
 action schedstats off
@@ -190,6 +190,7 @@ check "nothing is lost" text_is off
 
 # Static keys only.
 check "the scope is static keys" scope static_keys
+run "echo 0 >$tracing/options/record-cmd" # that are three keys
 before=$(pauses)
 action schedstats on
 action schedstats off
