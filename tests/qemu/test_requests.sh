@@ -73,7 +73,7 @@ host_start "$sockets" || die "hvpoked does not start"
 qemu_start requests "$vcpus" "$sockets" "" $(qemu_device "$sockets")
 check "boots with $vcpus vCPUs" guest_wait_shell 120
 run "insmod /hvpoke.ko; mount -t tracefs tracefs /sys/kernel/tracing"
-check "the module loads and the agent registers" wait_for 20 guest_has_agent
+check "the module loads and the agent registers" wait_until 20 guest_has_agent
 covered() { ! run "dmesg | grep 'hvpoke: not covered'"; }
 check "on this kernel all is covered" covered
 
