@@ -137,7 +137,7 @@ check "the text is as it was" text_is off
 run "rm -f /tmp/done; (while [ ! -f /tmp/done ]; do /bin/true; echo 'module usbcore +p' >/proc/dynamic_debug/control; echo 'module usbcore -p' >/proc/dynamic_debug/control; done) >/dev/null 2>&1 &"
 run "(while [ ! -f /tmp/done ]; do rmmod usbcore; insmod /usbcore.ko dyndbg=+p; done) >/dev/null 2>&1 &"
 toggles() {
-	seconds=900 run "i=0; while [ \$i -lt 200 ]; do for a in schedstats bpf_stats events; do /actions.sh \$a on; /actions.sh \$a off; done; i=\$((i+1)); done"
+	seconds=900 run "i=0; while [ \$i -lt 67 ]; do for a in schedstats bpf_stats events; do /actions.sh \$a on; /actions.sh \$a off; done; i=\$((i+1)); done"
 }
 check "200 toggles of keys and events under load" toggles
 filter="vfs_* ext4_* tcp_* pci_*"
