@@ -59,6 +59,8 @@ static bool call_update_wanted(unsigned long caller)
 
 static bool call_transform_wanted(unsigned long caller)
 {
+	if (hvp_session_holds(HVP_HOLD_CALLS))
+		return false; /* this is what sends them */
 	return hvp_session_owned() ? hvp_session_holds(HVP_HOLD_TRANSFORMS) : hvp_static_calls_wait();
 }
 

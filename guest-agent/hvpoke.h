@@ -298,6 +298,8 @@ void hvp_static_call_update(struct static_call_key *key, void *tramp, void *func
 int hvp_static_calls_add(void *site, void *tramp, void *func, bool tail);
 /* Make the static calls' changes that wait; their pokes wait at the gate then. */
 void hvp_static_calls_replay(void);
+/* And those are written. */
+void hvp_static_calls_done(void);
 bool hvp_static_calls_wait(void);
 
 /* hooks.c - the kprobes. */

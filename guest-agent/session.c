@@ -180,11 +180,12 @@ static void flush(void)
 		hvp_static_calls_replay();
 		WRITE_ONCE(replaying, NULL);
 	}
-	if (!batch.nr && !hvp_gate_waits())
-		return;
-	status = hvp_batch_flush(&batch, &session.result);
-	if (status != HVPOKE_OK)
-		session.result.fallback = status;
+	if (batch.nr || hvp_gate_waits()) {
+		status = hvp_batch_flush(&batch, &session.result);
+		if (status != HVPOKE_OK)
+			session.result.fallback = status;
+	}
+	hvp_static_calls_done();
 }
 
 void hvp_session_flush(void)

@@ -188,7 +188,7 @@ static int waiting_grow(void)
 
 bool hvp_static_calls_wait(void)
 {
-	return smp_load_acquire(&waiting.nr); /* pairs with hvp_static_calls_replay() */
+	return smp_load_acquire(&waiting.nr); /* pairs with hvp_static_calls_done() */
 }
 
 int hvp_static_calls_add(void *site, void *tramp, void *func, bool tail)
@@ -212,8 +212,6 @@ void hvp_static_calls_replay(void)
 		waiting.item[i].index = i;
 	}
 	item = hvpoke_sort(waiting.item, nr, waiting.scratch);
-	/* From here on the originals are to be reached. */
-	smp_store_release(&waiting.nr, 0);
 	for (i = 0; i < nr; i++) {
 		if (i + 1 < nr && item[i + 1].key == item[i].key)
 			continue;
@@ -222,7 +220,17 @@ void hvp_static_calls_replay(void)
 					   transform->tail);
 		cond_resched();
 	}
+}
+
+/*
+ * Only now: up to here others are diverted, and wait for batch_lock. The original compares
+ * with the text, would find the old one to be what it wants, and have its function replaced
+ * by what was on the way.
+ */
+void hvp_static_calls_done(void)
+{
 	waiting.died = false;
+	smp_store_release(&waiting.nr, 0);
 	if (waiting.max > 4096)
 		waiting_free();
 }
