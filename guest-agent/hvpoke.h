@@ -279,6 +279,8 @@ bool hvp_noise(unsigned long addr);
 /* probes.c - in place of the kernel's arch_*_kprobe(). With text_mutex held. */
 void hvp_probe_arm(struct kprobe *kp);
 void hvp_probe_disarm(struct kprobe *kp);
+/* Without text_mutex, this one. */
+int hvp_probe_unregister(struct kprobe *kp, int (*original)(struct kprobe *kp));
 void hvp_probes_optimize(struct list_head *list);
 void hvp_probes_unoptimize(struct list_head *list, struct list_head *done);
 void hvp_probe_unoptimize(struct optimized_kprobe *op);
@@ -287,6 +289,8 @@ void hvp_probe_unoptimize(struct optimized_kprobe *op);
 int hvp_diversions_enable(u32 scope);
 void hvp_diversions_disable(void);
 void hvp_diversions_exit(void);
+/* If not, no kprobe may wait to be disarmed. */
+bool hvp_unregister_diverted(void);
 
 /* tracing.c - trace events and what they patch. */
 /* Is @key a tracepoint's of the kernel? May be asked anywhere. */

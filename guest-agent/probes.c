@@ -54,6 +54,19 @@ void hvp_probe_disarm(struct kprobe *kp)
 	put_one(kp->addr, kp->opcode);
 }
 
+/*
+ * In place of __unregister_kprobe_top(), which forgets a kprobe that has been disabled
+ * before: nobody would know the INT3 whose removal waits. kprobe_mutex is held, so it
+ * does not come back.
+ */
+int hvp_probe_unregister(struct kprobe *kp, int (*original)(struct kprobe *kp))
+{
+	mutex_lock(hvp_symbols.text_mutex);
+	hvp_gate_flush();
+	mutex_unlock(hvp_symbols.text_mutex);
+	return original(kp);
+}
+
 #ifdef CONFIG_OPTPROBES
 void hvp_probes_optimize(struct list_head *list)
 {
