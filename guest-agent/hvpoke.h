@@ -151,6 +151,8 @@ enum hvp_hold {
 	HVP_HOLD_CALLS,	     /* what they come to, while they are made */
 };
 bool hvp_session_holds(enum hvp_hold what);
+/* For the owner: is the text at @addr still there when its request ends? */
+bool hvp_session_text_stays(unsigned long addr);
 /* Where to count what the gate has written for this task's request, or NULL. */
 struct hvp_result *hvp_session_gate_result(void);
 /* Send what waits. Without text_mutex. */

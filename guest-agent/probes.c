@@ -40,7 +40,8 @@ static void put(const void *addr, const u8 *insn, u8 len)
 static void put_one(const void *addr, u8 byte)
 {
 	put(addr, &byte, 1);
-	if (!hvp_session_holds(HVP_HOLD_PROBES))
+	if (!hvp_session_holds(HVP_HOLD_PROBES) || !hvp_unregister_diverted() ||
+	    !hvp_session_text_stays((unsigned long)addr))
 		hvp_gate_flush();
 }
 

@@ -242,6 +242,11 @@ static bool collectable_module(unsigned long addr)
 	return true;
 }
 
+bool hvp_session_text_stays(unsigned long addr)
+{
+	return hvp_core_text(addr) || collectable_module(addr);
+}
+
 static bool collectable(struct jump_entry *entry)
 {
 	unsigned long addr = jump_entry_code(entry);
@@ -250,7 +255,7 @@ static bool collectable(struct jump_entry *entry)
 		return false;
 	if (jump_entry_is_init(entry))
 		return false;
-	return hvp_core_text(addr) || collectable_module(addr);
+	return hvp_session_text_stays(addr);
 }
 
 /*
@@ -336,15 +341,18 @@ void hvp_session_update_call(struct static_call_key *key, void *tramp, void *fun
 
 /*
  * In place of arch_static_call_transform(): for the owner, if it is to wait, and for
- * anybody else while any waits.
+ * anybody else while any waits. A site in a module that comes or goes, or in text of
+ * __init, may be gone by the end of the session. A trampoline is the kernel's own.
  */
 void hvp_static_call_transform(void *site, void *tramp, void *func, bool tail)
 {
-	bool hold = hvp_session_holds(HVP_HOLD_TRANSFORMS);
+	bool hold = hvp_session_holds(HVP_HOLD_TRANSFORMS), stays = true;
 	int err = -EBUSY;
 
+	if (site && hold)
+		stays = hvp_session_text_stays((unsigned long)site);
 	mutex_lock(&batch_lock);
-	if (hold)
+	if (hold && stays)
 		err = hvp_static_calls_add(site, tramp, func, tail);
 	if (err)
 		flush();
