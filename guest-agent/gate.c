@@ -156,6 +156,7 @@ int hvp_scope_set(u32 to)
 		err = hvp_tracing_init();
 	if (err)
 		goto out;
+	hvp_session_shut_out();
 	hvp_event_files_release();
 	hvp_diversions_disable();
 	mutex_lock(hvp_symbols.text_mutex);
@@ -168,6 +169,7 @@ int hvp_scope_set(u32 to)
 		WRITE_ONCE(scope, HVPOKE_SCOPE_DYNDBG);
 	else if (to == HVPOKE_SCOPE_ALL)
 		hvp_event_files_divert();
+	hvp_session_let_in();
 	/* The host is to know at once; one that is away learns it when it is back. */
 	hvp_ranges_stale();
 	hvp_ranges_sync();

@@ -140,6 +140,9 @@ void hvp_session_begin(const char *modname, bool divert);
 void hvp_session_trace(bool trace);
 /* Have the host write what was collected; @result is filled in. */
 void hvp_session_end(struct hvp_result *result);
+/* No request runs between these two. */
+void hvp_session_shut_out(void);
+void hvp_session_let_in(void);
 /* May be asked anywhere: is there a request of this task? Is it collecting? */
 bool hvp_session_owned(void);
 bool hvp_session_diverts(void);

@@ -42,14 +42,14 @@
  *     session_lock              hvp_session_module()
  *   kernel_param_lock           a parameter of class dyndbg_classes is set
  *     session_lock
- *   kernel_param_lock           the parameter "scope" is set, or the host sets the scope
- *   session_lock                in a request
- *     scope_lock
- *       ftrace_lock             the diversions come or go
- *         text_mutex
+ *   kernel_param_lock           the parameter "scope" is set
+ *     scope_lock                or the host sets the scope, before its request's session
+ *       session_lock            what waits in a session needs the diversions
+ *         kprobe_mutex, ftrace_lock   which come or go
+ *           text_mutex
  *
  * A session registers no notifier, sets no parameter and loads no module, so no
- * lock of the lower part is ever taken inside of one, scope_lock excepted. load_module() holds none
+ * lock of the lower part is ever taken inside of one. load_module() holds none
  * of them when it calls parse_args(), which runs a dyndbg= parameter:
  * module_mutex is taken and released before, and both notifier chains (COMING
  * before, LIVE after it) are done or not yet begun. Memory is allocated under
@@ -168,6 +168,16 @@ void hvp_session_begin(const char *modname, bool divert)
 void hvp_session_trace(bool trace)
 {
 	session.traces = trace;
+}
+
+void hvp_session_shut_out(void)
+{
+	mutex_lock(&session_lock);
+}
+
+void hvp_session_let_in(void)
+{
+	mutex_unlock(&session_lock);
 }
 
 static void flush(void)
