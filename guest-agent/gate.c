@@ -29,6 +29,7 @@
 static struct hvp_batch pending = { .text_locked = true };
 static DEFINE_MUTEX(scope_lock);
 static u32 scope = HVPOKE_SCOPE_DYNDBG;
+static bool closed; /* the agent goes, but its parameters are still there */
 static u64 noisy;
 /* Of everything that was not a session's. */
 static struct hvp_result total;
@@ -148,7 +149,9 @@ int hvp_scope_set(u32 to)
 	if (to > HVPOKE_SCOPE_ALL)
 		return -EINVAL;
 	mutex_lock(&scope_lock);
-	if (to == scope)
+	if (closed && to != HVPOKE_SCOPE_DYNDBG)
+		err = -ENODEV;
+	if (err || to == scope)
 		goto out;
 	if (to != HVPOKE_SCOPE_DYNDBG)
 		err = hvp_symbols_find_gate();
@@ -230,6 +233,9 @@ MODULE_PARM_DESC(gate, "What was patched outside of requests since the agent was
 /* Those that are inside of the gate may go on. */
 void hvp_gate_close(void)
 {
+	mutex_lock(&scope_lock);
+	closed = true;
+	mutex_unlock(&scope_lock);
 	hvp_scope_set(HVPOKE_SCOPE_DYNDBG);
 }
 
