@@ -222,9 +222,13 @@ static void divert(unsigned long ip, unsigned long caller, struct ftrace_ops *op
 	regs->ip = (unsigned long)diversions[i].to;
 }
 
+/*
+ * Permanent: while it is registered, ftrace cannot be switched off (kernel.ftrace_enabled).
+ * In the middle of a request that would let others find text that still waits.
+ */
 static struct ftrace_ops ops = {
 	.func = divert,
-	.flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY,
+	.flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_PERMANENT,
 };
 
 static bool enabled;
