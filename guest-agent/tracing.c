@@ -35,6 +35,7 @@
 #include <linux/bsearch.h>
 #include <linux/jump_label.h>
 #include <linux/mm.h>
+#include <linux/sched/mm.h>
 #include <linux/sort.h>
 #include <linux/static_call.h>
 #include <linux/tracepoint.h>
@@ -193,8 +194,12 @@ bool hvp_static_calls_wait(void)
 
 int hvp_static_calls_add(void *site, void *tramp, void *func, bool tail)
 {
-	if (waiting.nr == waiting.max && waiting_grow())
-		return -ENOMEM;
+	unsigned int noio = memalloc_noio_save();
+	int err = waiting.nr == waiting.max ? waiting_grow() : 0;
+
+	memalloc_noio_restore(noio);
+	if (err)
+		return err;
 	waiting.transform[waiting.nr] = (struct transform){ site, tramp, func, tail };
 	smp_store_release(&waiting.nr, waiting.nr + 1);
 	return 0;
