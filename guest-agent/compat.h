@@ -90,6 +90,19 @@ struct hvp_ddebug_table {
 /* Its descriptors in the kernel itself; the linker's symbols, declared in no header. */
 extern struct _ddebug __start___dyndbg[], __stop___dyndbg[];
 
+/* The list of modules (kernel/module/internal.h); named here for an agent that is built in. */
+extern struct list_head modules;
+
+/*
+ * Likewise kernel/trace/trace.h. Before 6.7 tracing_update_buffers() has no
+ * parameter: it does not see the one that is passed.
+ */
+struct trace_array;
+struct trace_event_file;
+extern struct mutex event_mutex;
+int trace_event_enable_disable(struct trace_event_file *file, int enable, int soft_disable);
+int tracing_update_buffers(struct trace_array *tr);
+
 /* The bits of a flag letter that the running kernel's dynamic debug knows, or -EINVAL. */
 static inline int hvp_ddebug_flag(char letter)
 {

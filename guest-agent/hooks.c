@@ -25,8 +25,7 @@
 
 #include "hvpoke.h"
 
-/* Tasks that were sent to divert_queries() or divert_foreign() and have not left it. */
-static atomic_t diverted;
+atomic_t hvp_diverted;
 
 static int divert_queries(char *query, const char *modname)
 {
@@ -38,7 +37,7 @@ static int divert_queries(char *query, const char *modname)
 	hvp_session_end(&result);
 	hvp_result_report("guest", &result);
 	/* hvp_hooks_exit() says why nothing that sleeps may follow. */
-	atomic_dec(&diverted);
+	atomic_dec(&hvp_diverted);
 	return ret;
 }
 
@@ -46,7 +45,7 @@ static bool divert_foreign(struct jump_entry *entry, enum jump_label_type type)
 {
 	bool queued = hvp_session_foreign(entry, type);
 
-	atomic_dec(&diverted);
+	atomic_dec(&hvp_diverted);
 	return queued;
 }
 
@@ -56,6 +55,15 @@ static int divert(struct pt_regs *regs, unsigned long to)
 	return 1;
 }
 
+int hvp_hooks_divert(struct kprobe *kp, struct pt_regs *regs, unsigned long to)
+{
+	hvp_int3_hit(kp);
+	atomic_inc(&hvp_diverted);
+	return divert(regs, to);
+}
+
+NOKPROBE_SYMBOL(hvp_hooks_divert);
+
 NOKPROBE_SYMBOL(divert);
 
 static int queries_pre(struct kprobe *kp, struct pt_regs *regs)
@@ -63,7 +71,7 @@ static int queries_pre(struct kprobe *kp, struct pt_regs *regs)
 	hvp_int3_hit(kp);
 	if (hvp_session_owned())
 		return 0;
-	atomic_inc(&diverted);
+	atomic_inc(&hvp_diverted);
 	return divert(regs, (unsigned long)divert_queries);
 }
 
@@ -79,9 +87,9 @@ static int queue_pre(struct kprobe *kp, struct pt_regs *regs)
 		return divert(regs, (unsigned long)hvp_session_queue);
 	if (hvp_session_owned())
 		hvp_session_native_site();
-	if (!hvp_batch_waits())
+	if (!hvp_session_waits())
 		return 0;
-	atomic_inc(&diverted);
+	atomic_inc(&hvp_diverted);
 	return divert(regs, (unsigned long)divert_foreign);
 }
 
@@ -97,20 +105,20 @@ static int apply_pre(struct kprobe *kp, struct pt_regs *regs)
 
 NOKPROBE_SYMBOL(apply_pre);
 
-static void passed(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+void hvp_hooks_passed(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
 {
 	hvp_int3_step(kp);
 }
 
-NOKPROBE_SYMBOL(passed);
+NOKPROBE_SYMBOL(hvp_hooks_passed);
 
 /* The way in comes last: when it is there, the other two are. */
 enum { APPLY, QUEUE, QUERIES, NR_PROBES };
 
 static struct kprobe probes[NR_PROBES] = {
-	[APPLY] = { .pre_handler = apply_pre, .post_handler = passed },
-	[QUEUE] = { .pre_handler = queue_pre, .post_handler = passed },
-	[QUERIES] = { .pre_handler = queries_pre, .post_handler = passed },
+	[APPLY] = { .pre_handler = apply_pre, .post_handler = hvp_hooks_passed },
+	[QUEUE] = { .pre_handler = queue_pre, .post_handler = hvp_hooks_passed },
+	[QUERIES] = { .pre_handler = queries_pre, .post_handler = hvp_hooks_passed },
 };
 
 static const char *const names[NR_PROBES] = {
@@ -153,6 +161,7 @@ void hvp_hooks_probes(u64 gva[HVPOKE_MAX_PROBES])
 	for (i = 0; i < NR_PROBES; i++)
 		if (!kprobe_ftrace(&probes[i]))
 			gva[nr++] = (unsigned long)probes[i].addr;
+	hvp_event_files_probes(gva + nr);
 }
 
 /*
@@ -168,13 +177,14 @@ void hvp_hooks_probes(u64 gva[HVPOKE_MAX_PROBES])
  */
 void hvp_hooks_exit(void)
 {
+	hvp_gate_close();
 	unregister_kprobe(&probes[QUERIES]);
-	while (atomic_read(&diverted))
+	while (atomic_read(&hvp_diverted))
 		msleep(20);
 	unregister_kprobe(&probes[QUEUE]);
 	unregister_kprobe(&probes[APPLY]);
 	/* No sites wait any more; those who saw some come out now. */
-	while (atomic_read(&diverted))
+	while (atomic_read(&hvp_diverted))
 		msleep(20);
 	synchronize_rcu_tasks();
 }

@@ -2,6 +2,8 @@
 #ifndef HVPOKE_H
 #define HVPOKE_H
 
+#include <linux/atomic.h>
+#include <linux/errno.h>
 #include <linux/gfp.h>
 #include <linux/jump_label.h>
 #include <linux/list.h>
@@ -13,6 +15,11 @@
 struct kprobe;
 struct mm_struct;
 struct module;
+struct optimized_kprobe;
+struct pt_regs;
+struct static_call_key;
+struct trace_array;
+struct trace_event_file;
 
 #define HVP_VERSION "0.1"
 
@@ -24,20 +31,43 @@ struct hvp_symbols {
 	/* needed */
 	int (*exec_queries)(char *query, const char *modname);
 	bool (*transform_queue)(struct jump_entry *entry, enum jump_label_type type);
+	unsigned long transform_queue_len;
 	void (*transform_apply)(void);
 	struct module *(*module_address)(unsigned long addr);
 	struct mutex *text_mutex; /* over all changes of kernel text */
 	struct mm_struct *init_mm;
 	unsigned long stext, etext;
+	/* needed for more than dynamic debug; hvp_symbols_find_gate() */
+	void (*poke_queue)(void *addr, const void *opcode, size_t len, const void *emulate);
+	void (*poke_finish)(void);
+	void *(*text_poke)(void *addr, const void *opcode, size_t len);
+	void (*poke_sync)(void);
 	/* optional: NULL if this kernel does not show them */
 	struct mutex *ddebug_lock; /* over the tables and what they lead to */
 	struct list_head *ddebug_tables;
 	struct _ddebug *ddebug_start, *ddebug_stop;
+	void (*perf_text_poke)(const void *addr, const void *old_bytes, size_t old_len,
+			       const void *new_bytes, size_t new_len);
+	atomic_t *nr_text_poke_events; /* is anybody listening? */
+	void (*jump_lock)(void); /* over the jump table */
+	void (*jump_unlock)(void);
+	struct jump_entry *jump_start, *jump_stop;
+	struct list_head *modules;
+	unsigned long init_begin, init_end, end; /* of the kernel's image */
+	struct mutex *event_mutex;		 /* over trace events */
+	int (*event_switch)(struct trace_event_file *file, int enable, int soft_disable);
+	int (*trace_buffers_expand)(struct trace_array *tr);
 };
 
 extern struct hvp_symbols hvp_symbols;
 
 int hvp_symbols_init(void);
+/* What the gate needs: 0, or -EOPNOTSUPP, having said what there is not. */
+int hvp_symbols_find_gate(void);
+/* The address of a function or variable of the kernel, or NULL. */
+void *hvp_symbols_find(const char *name);
+/* Is there anything of this name, in the kernel or ("MODULE:NAME") in a module? */
+bool hvp_symbol_exists(const char *name);
 
 static inline bool hvp_core_text(unsigned long addr)
 {
@@ -102,11 +132,38 @@ void hvp_result_report(const char *who, const struct hvp_result *result);
  * of the module that is loading with a dyndbg= parameter, or NULL.
  */
 void hvp_session_begin(const char *modname, bool divert);
+/*
+ * From here on the owner switches trace events: of static keys only tracepoints' are
+ * collected. Others may be switched off to free something that their text uses; a
+ * tracepoint's text looks first whether there is anybody to call.
+ */
+void hvp_session_trace(bool trace);
 /* Have the host write what was collected; @result is filled in. */
 void hvp_session_end(struct hvp_result *result);
+/* No request runs between these two. */
+void hvp_session_shut_out(void);
+void hvp_session_let_in(void);
 /* May be asked anywhere: is there a request of this task? Is it collecting? */
 bool hvp_session_owned(void);
 bool hvp_session_diverts(void);
+bool hvp_session_traces(void);
+/* Things of this task's request that may wait at the gate until it ends. */
+enum hvp_hold {
+	HVP_HOLD_PROBES,     /* kprobes, in a request that switches trace events */
+	HVP_HOLD_TRANSFORMS, /* a tracepoint's static calls, not even made yet */
+	HVP_HOLD_CALLS,	     /* what they come to, while they are made */
+};
+bool hvp_session_holds(enum hvp_hold what);
+/* For the owner: is the text at @addr still there when its request ends? */
+bool hvp_session_text_stays(unsigned long addr);
+/* Where to count what the gate has written for this task's request, or NULL. */
+struct hvp_result *hvp_session_gate_result(void);
+/* Send what waits. Without text_mutex. */
+void hvp_session_flush(void);
+bool hvp_session_waits(void);
+bool hvp_session_collected(const struct jump_entry *entry);
+void hvp_session_update_call(struct static_call_key *key, void *tramp, void *func, bool hold);
+void hvp_static_call_transform(void *site, void *tramp, void *func, bool tail);
 /* The owner, not diverted, is about to patch a site. */
 void hvp_session_native_site(void);
 /* What the hooks divert to. */
@@ -118,50 +175,157 @@ int hvp_session_init(void);
 u32 hvp_session_hello(void);
 void hvp_session_exit(void);
 
-/* batch.c - the sites collected. session.c has the locks. */
-
-/* 0, or -ENOMEM: no room and no memory for more. */
-int hvp_batch_add(struct jump_entry *entry, enum jump_label_type type);
-/* May be asked anywhere: has it any sites? */
-bool hvp_batch_waits(void);
-bool hvp_batch_holds(const struct jump_entry *entry);
-/*
- * Have the host write it all; at the end the batch is empty. Returns the
- * status: if it is not HVPOKE_OK, the sites have gone the kernel's own way.
- */
-u32 hvp_batch_flush(struct hvp_result *result);
-void hvp_batch_free(void);
-
 /* patch.c - one site as it stands in memory and as it is to be. */
 struct hvp_patch {
-	u8 len; /* 0: already as it is to be; -> hvp_patch_make() */
+	u8 len; /* 0: already as it is to be */
+	u8 kind; /* HVPOKE_SITE_* */
 	u8 old_insn[HVPOKE_MAX_INSN];
 	u8 new_insn[HVPOKE_MAX_INSN];
+};
+
+/* One write that the kernel's text_poke functions were asked for. */
+struct hvp_poke {
+	unsigned long addr;
+	u8 len, kind;
+	bool emulated; /* @emulate is not what is written */
+	u8 new_insn[HVPOKE_MAX_INSN];
+	u8 emulate[HVPOKE_MAX_INSN];
 };
 
 /* 0 or -EILSEQ: what stands there is none of this site's two instructions. */
 int hvp_patch_make(struct hvp_patch *patch, const struct jump_entry *entry,
 		   enum jump_label_type type);
+/* With text_mutex held. */
+void hvp_patch_poke(struct hvp_patch *patch, const struct hvp_poke *poke);
+/* Tell perf, if anybody records text pokes. */
+void hvp_perf_text_poke(unsigned long addr, const struct hvp_patch *patch);
 
-/* native.c - the kernel's own way. Under batch_lock, but the first, which may be asked anywhere. */
+/* batch.c - the sites collected. Its users have the locks. */
+struct hvp_batch {
+	bool text_locked; /* whoever flushes it holds text_mutex; it has pokes only */
+	unsigned long *site;
+	struct hvpoke_sort_item *item;
+	void *scratch; /* for hvpoke_sort() */
+	u32 nr, max;
+	struct hvp_poke *poke;
+	u32 nr_pokes, max_pokes;
+	struct hvp_pages entries;
+};
+
+/* 0, or -ENOMEM: no room and no memory for more. */
+int hvp_batch_add(struct hvp_batch *batch, struct jump_entry *entry, enum jump_label_type type);
+int hvp_batch_add_poke(struct hvp_batch *batch, const struct hvp_poke *poke);
+/* May be asked anywhere: has it any sites? */
+bool hvp_batch_waits(const struct hvp_batch *batch);
+bool hvp_batch_holds(const struct hvp_batch *batch, const struct jump_entry *entry);
+/*
+ * Have the host write it all; at the end the batch is empty. Returns the
+ * status: if it is not HVPOKE_OK, the sites have gone the kernel's own way.
+ */
+u32 hvp_batch_flush(struct hvp_batch *batch, struct hvp_result *result);
+void hvp_batch_free(struct hvp_batch *batch);
+
+/*
+ * native.c - the kernel's own way. Jump labels under the session's batch_lock, pokes under
+ * text_mutex; what asks who passes may be called anywhere.
+ */
 bool hvp_native_passes(void);
 bool hvp_native_queue(struct jump_entry *entry, enum jump_label_type type);
 void hvp_native_apply(void);
+bool hvp_native_poke_passes(void);
+void hvp_native_poke(const struct hvp_poke *poke);
+/* The original function itself. */
+void hvp_native_poke_raw(void *addr, const void *opcode, size_t len, const void *emulate);
+void hvp_native_poke_finish(void);
+/* The original functions, whose pokes the gate may still take. */
+bool hvp_original_queue(struct jump_entry *entry, enum jump_label_type type);
+void hvp_original_apply(void);
 
-/* ranges.c - the text that is registered with the host. Under the session's lock. */
+/* ranges.c - the text that is registered with the host. */
 
-/* @mod has sites to be patched. 0 or -ENOMEM. */
+/* @mod, which stays for the moment, has sites to be patched. 0 or -ENOMEM. */
 int hvp_ranges_add(struct module *mod);
 void hvp_ranges_forget(struct module *mod);
+/*
+ * See that [@addr, @addr + @len) is registered from the next sync on: a module's text for
+ * good, any other text until hvp_ranges_uncover(). With text_mutex held, by which that text
+ * stays. HVPOKE_OK or HVPOKE_NO_MEMORY.
+ */
+u32 hvp_ranges_cover(unsigned long addr, unsigned long len);
+void hvp_ranges_uncover(void);
 /* Tell the host, if anything changed since the last time. */
 u32 hvp_ranges_sync(void);
 void hvp_ranges_stale(void);
 void hvp_ranges_free(void);
 
+/* gate.c - the kernel's text_poke functions, whoever calls them. With text_mutex held. */
+void hvp_gate_queue(void *addr, const void *opcode, size_t len, const void *emulate);
+void hvp_gate_finish(void);
+void hvp_gate_single(void *addr, const void *opcode, size_t len, const void *emulate);
+/* Have @poke written with the next flush, at once if there is no room for it. */
+void hvp_gate_put(const struct hvp_poke *poke);
+void hvp_gate_flush(void);
+/* May be asked anywhere: do pokes wait? */
+bool hvp_gate_waits(void);
+/* Move the pokes that wait into @batch. */
+void hvp_gate_take(struct hvp_batch *batch);
+u32 hvp_gate_scope(void);
+/* @scope is an enum hvpoke_scope. Without text_mutex. 0 or a negative errno, having said why. */
+int hvp_scope_set(u32 scope);
+u64 hvp_gate_noisy(void);
+/* The scope that was asked for before the agent was up. */
+int hvp_gate_init(void);
+void hvp_gate_close(void);
+void hvp_gate_exit(void);
+
+/* noise.c - does the kernel flip this site by itself, and too often? With text_mutex held. */
+bool hvp_noise(unsigned long addr);
+
+/* probes.c - in place of the kernel's arch_*_kprobe(). With text_mutex held. */
+void hvp_probe_arm(struct kprobe *kp);
+void hvp_probe_disarm(struct kprobe *kp);
+/* Without text_mutex, this one. */
+int hvp_probe_unregister(struct kprobe *kp, int (*original)(struct kprobe *kp));
+void hvp_probes_optimize(struct list_head *list);
+void hvp_probes_unoptimize(struct list_head *list, struct list_head *done);
+void hvp_probe_unoptimize(struct optimized_kprobe *op);
+
+/* diversions.c - the functions that ftrace diverts. */
+int hvp_diversions_enable(u32 scope);
+void hvp_diversions_disable(void);
+void hvp_diversions_exit(void);
+/* If not, no kprobe may wait to be disarmed. */
+bool hvp_unregister_diverted(void);
+
+/* tracing.c - trace events and what they patch. */
+/* Is @key a tracepoint's of the kernel? May be asked anywhere. */
+bool hvp_tracepoint_key(const struct static_key *key);
+int hvp_tracing_init(void);
+void hvp_tracing_exit(void);
+void hvp_static_call_update(struct static_call_key *key, void *tramp, void *func);
+/* Under batch_lock. 0 or -ENOMEM. */
+int hvp_static_calls_add(void *site, void *tramp, void *func, bool tail);
+/* Make the static calls' changes that wait; their pokes wait at the gate then. */
+void hvp_static_calls_replay(void);
+/* And those are written. */
+void hvp_static_calls_done(void);
+bool hvp_static_calls_wait(void);
+
 /* hooks.c - the kprobes. */
+/* Tasks that were sent to a function of ours that calls the original, and have not left it. */
+extern atomic_t hvp_diverted;
 int hvp_hooks_init(void);
 void hvp_hooks_exit(void);
 void hvp_hooks_probes(u64 gva[HVPOKE_MAX_PROBES]);
+/* For kprobes' handlers. Send the task to @to, a function that counts it out again. */
+int hvp_hooks_divert(struct kprobe *kp, struct pt_regs *regs, unsigned long to);
+void hvp_hooks_passed(struct kprobe *kp, struct pt_regs *regs, unsigned long flags);
+
+/* event_files.c - files of tracefs that switch many trace events. */
+void hvp_event_files_divert(void);
+void hvp_event_files_release(void);
+/* The addresses of its INT3s, four at most; returns how many. */
+int hvp_event_files_probes(u64 *gva);
 
 /* dyndbg.c - the kernel's descriptors. */
 void hvp_dyndbg_init(void);
@@ -175,6 +339,48 @@ struct hvp_snapshot;
 struct hvp_snapshot *hvp_snapshot_take(void);
 /* Frees @snapshot (may be NULL). */
 u64 hvp_snapshot_changed(struct hvp_snapshot *snapshot);
+
+/* What came of one change that the host asked for. */
+struct hvp_change {
+	u64 matched;   /* keys or events that were meant */
+	u64 changed;   /* of these, those that are different now */
+	char why[128]; /* with an error, for a person */
+};
+
+/* Say why it was not made (request.c). */
+__printf(2, 3) void hvp_change_refuse(struct hvp_change *change, const char *format, ...);
+
+/* keys.c - static keys by name. */
+void hvp_keys_init(void);
+/*
+ * Switch the key of the symbol @name ("MODULE:NAME" for a module's). Inside of a
+ * session. 0, or a negative errno and why in @change.
+ */
+int hvp_key_switch(const char *name, bool on, struct hvp_change *change);
+/*
+ * Append the keys that match @glob, but the first @skip of them, to the data of
+ * @complete until it is full, and count the others in @complete->more. Returns as
+ * hvp_key_switch() does.
+ */
+int hvp_keys_list(const char *glob, u32 skip, struct hvpoke_complete *complete,
+		  struct hvp_change *change);
+
+/* events.c - trace events by name. */
+#ifdef CONFIG_EVENT_TRACING
+void hvp_events_init(void);
+/* Switch those that match @glob, "SYSTEM:EVENT". Otherwise as hvp_key_switch(). */
+int hvp_events_switch(const char *glob, bool on, struct hvp_change *change);
+#else
+static inline void hvp_events_init(void)
+{
+}
+
+static inline int hvp_events_switch(const char *glob, bool on, struct hvp_change *change)
+{
+	hvp_change_refuse(change, "this kernel has no trace events (CONFIG_EVENT_TRACING)");
+	return -EOPNOTSUPP;
+}
+#endif
 
 /* request.c - requests of the host. */
 int hvp_requests_init(void);

@@ -6,7 +6,8 @@
  * a few of them for each instruction. A hypervisor can stop all virtual CPUs,
  * write thousands of instructions and let them go on. The agent collects what a
  * request to dynamic debug patches and hands it over in one piece; the way is
- * hooks.c -> session.c -> batch.c -> host.c.
+ * hooks.c -> session.c -> batch.c -> host.c. With a wider scope that is so for
+ * whatever else patches text: diversions.c -> gate.c -> batch.c -> host.c.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -45,6 +46,9 @@ static int __init hvpoke_init(void)
 	if (err)
 		goto session;
 	err = say_hello();
+	if (err)
+		goto hooks;
+	err = hvp_gate_init();
 	if (err)
 		goto hooks;
 	err = hvp_requests_init();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The two instructions of a jump label site, as arch/x86/kernel/jump_label.c
- * has them: a NOP, or a JMP of the same length to the label.
+ * What stands at a site and what is to stand there. The two instructions of a jump
+ * label site are those of arch/x86/kernel/jump_label.c: a NOP, or a JMP of the same
+ * length to the label. Those of a poke are given.
  */
 #include <linux/cache.h>
 #include <linux/string.h>
@@ -40,7 +41,31 @@ int hvp_patch_make(struct hvp_patch *patch, const struct jump_entry *entry,
 		return -EILSEQ;
 
 	patch->len = is_jmp == (type == JUMP_LABEL_JMP) ? 0 : len;
+	patch->kind = HVPOKE_SITE_INSN;
 	memcpy(patch->old_insn, is_jmp ? jmp : nop, sizeof(patch->old_insn));
 	memcpy(patch->new_insn, is_jmp ? nop : jmp, sizeof(patch->new_insn));
 	return 0;
+}
+
+/* Unused bytes of both are 0, as the ABI wants it. */
+void hvp_patch_poke(struct hvp_patch *patch, const struct hvp_poke *poke)
+{
+	*patch = (struct hvp_patch){ .kind = poke->kind };
+	if (!memcmp((const void *)poke->addr, poke->new_insn, poke->len))
+		return;
+	patch->len = poke->len;
+	memcpy(patch->old_insn, (const void *)poke->addr, poke->len);
+	memcpy(patch->new_insn, poke->new_insn, poke->len);
+}
+
+/*
+ * The kernel tells perf before the new instruction can run (text_poke_bp_batch()), so
+ * that whoever follows a trace of branches knows what it was when it ran.
+ */
+void hvp_perf_text_poke(unsigned long addr, const struct hvp_patch *patch)
+{
+	if (hvp_symbols.perf_text_poke && hvp_symbols.nr_text_poke_events &&
+	    atomic_read(hvp_symbols.nr_text_poke_events))
+		hvp_symbols.perf_text_poke((void *)addr, patch->old_insn, patch->len,
+					   patch->new_insn, patch->len);
 }

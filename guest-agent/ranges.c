@@ -2,12 +2,19 @@
 /*
  * The text that is registered with the host: the kernel's own in one piece, and
  * that of each module that had sites to be patched, page by page since its
- * pages lie anywhere in memory.
+ * pages lie anywhere in memory. Text of neither (trampolines of ftrace, programs of
+ * BPF) may be freed and become data without anybody being told, so it is registered
+ * for one batch only.
+ *
+ * Its lock is taken under the session's and under text_mutex, and holds off that a
+ * module's memory is freed, of which hvp_ranges_forget() is told before.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/io.h>
 #include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <linux/utsname.h>
@@ -17,32 +24,63 @@
 
 struct hvp_text {
 	struct list_head link;
-	struct module *mod;
+	struct module *mod; /* NULL: for one batch */
 	unsigned long addr, len;
 };
 
+static DEFINE_MUTEX(lock);
 static LIST_HEAD(texts);
 static bool stale = true;
 static struct hvp_pages list;
 
-int hvp_ranges_add(struct module *mod)
+static int add(struct module *mod, unsigned long addr, unsigned long len)
 {
-	struct hvp_text *text;
+	struct hvp_text *text = kmalloc(sizeof(*text), GFP_HVP);
 
-	list_for_each_entry(text, &texts, link)
-		if (text->mod == mod)
-			return 0;
-	text = kmalloc(sizeof(*text), GFP_KERNEL);
 	if (!text)
 		return -ENOMEM;
-	text->mod = mod;
-	text->addr = hvp_module_text(mod, &text->len);
+	*text = (struct hvp_text){ .mod = mod, .addr = addr, .len = len };
 	list_add(&text->link, &texts);
 	stale = true;
 	return 0;
 }
 
-void hvp_ranges_forget(struct module *mod)
+static int add_module(struct module *mod)
+{
+	unsigned long addr, len;
+	struct hvp_text *text;
+
+	list_for_each_entry(text, &texts, link)
+		if (text->mod == mod)
+			return 0;
+	addr = hvp_module_text(mod, &len);
+	return add(mod, addr, len);
+}
+
+/* batch.c says why no IO may be started by whoever has the lock. */
+static unsigned int lock_ranges(void)
+{
+	mutex_lock(&lock);
+	return memalloc_noio_save();
+}
+
+static void unlock_ranges(unsigned int noio)
+{
+	memalloc_noio_restore(noio);
+	mutex_unlock(&lock);
+}
+
+int hvp_ranges_add(struct module *mod)
+{
+	unsigned int noio = lock_ranges();
+	int err = add_module(mod);
+
+	unlock_ranges(noio);
+	return err;
+}
+
+/* NULL: those for one batch. */
+static void forget(struct module *mod)
 {
 	struct hvp_text *text, *next;
 
@@ -55,9 +93,67 @@ void hvp_ranges_forget(struct module *mod)
 	}
 }
 
+void hvp_ranges_forget(struct module *mod)
+{
+	mutex_lock(&lock);
+	forget(mod);
+	mutex_unlock(&lock);
+}
+
+static bool covered(unsigned long addr, unsigned long len)
+{
+	const struct hvp_text *text;
+
+	list_for_each_entry(text, &texts, link)
+		if (addr - text->addr < text->len && len <= text->len - (addr - text->addr))
+			return true;
+	return hvp_core_text(addr);
+}
+
+static int cover(unsigned long addr, unsigned long len)
+{
+	unsigned long page = addr & PAGE_MASK, text, text_len;
+	struct module *mod;
+	int err;
+
+	if (covered(addr, len))
+		return 0;
+	preempt_disable();
+	mod = hvp_symbols.module_address(addr);
+	preempt_enable();
+	/* One that comes may fail and one that goes is gone soon, both after we were told. */
+	if (mod && READ_ONCE(mod->state) == MODULE_STATE_LIVE) {
+		text = hvp_module_text(mod, &text_len);
+		if (addr - text < text_len)
+			return add_module(mod);
+	}
+	for (; page < addr + len; page += PAGE_SIZE) {
+		err = covered(page, 1) ? 0 : add(NULL, page, PAGE_SIZE);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+u32 hvp_ranges_cover(unsigned long addr, unsigned long len)
+{
+	unsigned int noio = lock_ranges();
+	int err = cover(addr, len);
+
+	unlock_ranges(noio);
+	return err ? HVPOKE_NO_MEMORY : HVPOKE_OK;
+}
+
+void hvp_ranges_uncover(void)
+{
+	hvp_ranges_forget(NULL);
+}
+
 void hvp_ranges_stale(void)
 {
+	mutex_lock(&lock);
 	stale = true;
+	mutex_unlock(&lock);
 }
 
 void hvp_ranges_free(void)
@@ -144,9 +240,9 @@ static u32 collect(void)
 	return nr;
 }
 
-u32 hvp_ranges_sync(void)
+static u32 sync(void)
 {
-	struct hvpoke_hello hello = {};
+	struct hvpoke_hello hello = { .scope = hvp_gate_scope() };
 	u32 status;
 
 	if (!stale && hvp_host_greeted())
@@ -159,5 +255,14 @@ u32 hvp_ranges_sync(void)
 	strscpy(hello.agent, HVP_VERSION, sizeof(hello.agent));
 	status = hvp_host_hello(&hello, &list);
 	stale = status != HVPOKE_OK;
+	return status;
+}
+
+u32 hvp_ranges_sync(void)
+{
+	unsigned int noio = lock_ranges();
+	u32 status = sync();
+
+	unlock_ranges(noio);
 	return status;
 }

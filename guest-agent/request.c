@@ -5,10 +5,13 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/bits.h>
 #include <linux/interrupt.h>
+#include <linux/kernel.h>
 #include <linux/ktime.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/stdarg.h>
 #include <linux/string.h>
 #include <linux/workqueue.h>
 
@@ -29,6 +32,15 @@ static void fail(u32 index, int err, const char *why)
 	strscpy(outcome.message, why, sizeof(outcome.message));
 }
 
+void hvp_change_refuse(struct hvp_change *change, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(change->why, sizeof(change->why), format, args);
+	va_end(args);
+}
+
 /* Offset 0 means that there is no such string; any other must lead to one. */
 static bool string_fits(const struct hvpoke_query *query, u16 offset)
 {
@@ -36,6 +48,11 @@ static bool string_fits(const struct hvpoke_query *query, u16 offset)
 		return true;
 	return offset >= sizeof(*query) && offset < query->size &&
 	       strnlen((const char *)query + offset, query->size - offset) < query->size - offset;
+}
+
+static const char *text_of(const struct hvpoke_query *query)
+{
+	return (const char *)query + query->text;
 }
 
 /* The record at @at, or NULL if the host sent none that can be read. */
@@ -47,7 +64,9 @@ static const struct hvpoke_query *query_at(u32 at)
 	if (left < sizeof(*query) || query->size < sizeof(*query) || query->size > left ||
 	    query->size % 8)
 		return NULL;
-	if (!query->text || !string_fits(query, query->text) || !string_fits(query, query->func) ||
+	if (!query->text && query->kind != HVPOKE_CHANGE_SCOPE)
+		return NULL;
+	if (!string_fits(query, query->text) || !string_fits(query, query->func) ||
 	    !string_fits(query, query->file) || !string_fits(query, query->module) ||
 	    !string_fits(query, query->format) || !string_fits(query, query->class_name) ||
 	    strnlen(query->flags, sizeof(query->flags)) == sizeof(query->flags))
@@ -55,62 +74,137 @@ static const struct hvpoke_query *query_at(u32 at)
 	return query;
 }
 
-/* The number of matches, or a negative errno and why. */
-static int run_query(const struct hvpoke_query *query, const char **why)
+/* Each returns 0, or a negative errno and why in @change. */
+static int run_query(const struct hvpoke_query *query, struct hvp_change *change)
 {
+	const char *why = "the kernel refused the query; its log says why";
 	char *text;
 	int ret;
 
-	if (query->negate)
-		return hvp_dyndbg_change(query, why);
-	/* The kernel writes into it. */
-	text = kstrdup((const char *)query + query->text, GFP_KERNEL);
-	if (!text) {
-		*why = "no memory for the query";
-		return -ENOMEM;
+	if (query->negate) {
+		ret = hvp_dyndbg_change(query, &why);
+	} else {
+		/* The kernel writes into it. */
+		text = kstrdup(text_of(query), GFP_KERNEL);
+		if (!text) {
+			hvp_change_refuse(change, "no memory for the query");
+			return -ENOMEM;
+		}
+		ret = hvp_symbols.exec_queries(text, NULL);
+		kfree(text);
 	}
-	ret = hvp_symbols.exec_queries(text, NULL);
-	kfree(text);
-	*why = "the kernel refused the query; its log says why";
-	return ret;
+	if (ret < 0) {
+		hvp_change_refuse(change, "%s", why);
+		return ret;
+	}
+	/* How many descriptors are different now is counted for all queries together. */
+	change->matched = ret;
+	return 0;
 }
 
-/* Goes on after a query that fails, as the kernel does. */
-static void run_queries(void)
+static int run_switch(const struct hvpoke_query *query, struct hvp_change *change)
+{
+	bool on = query->op == '+';
+	int err;
+
+	if (!on && query->op != '-') {
+		hvp_change_refuse(change, "a key or an event is switched by '+' or '-'");
+		return -EBADMSG;
+	}
+	if (query->kind == HVPOKE_CHANGE_KEY)
+		return hvp_key_switch(text_of(query), on, change);
+	hvp_session_trace(true);
+	err = hvp_events_switch(text_of(query), on, change);
+	hvp_session_trace(false);
+	if (change->changed && hvp_session_diverts() && hvp_gate_scope() != HVPOKE_SCOPE_ALL)
+		strscpy(outcome.message,
+			"trace events are patched the kernel's own way unless the agent's scope is \"all\"",
+			sizeof(outcome.message));
+	return err;
+}
+
+static int run_scope(const struct hvpoke_query *query, struct hvp_change *change)
+{
+	int err = hvp_scope_set(query->first_line);
+
+	if (err)
+		hvp_change_refuse(change, "the agent cannot take this scope; its log says why");
+	return err;
+}
+
+static int run_record(const struct hvpoke_query *query, struct hvp_change *change)
+{
+	switch (query->kind) {
+	case HVPOKE_CHANGE_DYNDBG: return run_query(query, change);
+	case HVPOKE_CHANGE_KEY:
+	case HVPOKE_CHANGE_EVENTS: return run_switch(query, change);
+	case HVPOKE_CHANGE_SCOPE: return run_scope(query, change);
+	}
+	hvp_change_refuse(change, "the agent does not know this kind of change (%u)", query->kind);
+	return -EOPNOTSUPP;
+}
+
+/*
+ * Run the records that set the scope (@scope), or all the others. Goes on after one
+ * that fails, as the kernel does with queries.
+ */
+static void run_records(bool scope)
 {
 	const struct hvpoke_query *query;
-	const char *why;
+	struct hvp_change change;
 	u32 i, at = 0;
-	int ret;
+	bool is_scope;
+	int err;
 
-	for (i = 0; i < request->nr_queries; i++) {
+	for (i = 0; i < request->nr_queries; i++, at += query->size) {
 		query = query_at(at);
 		if (!query) {
 			fail(i, -EBADMSG, "the host's query cannot be read");
 			return;
 		}
-		ret = run_query(query, &why);
-		if (ret < 0)
-			fail(i, ret, why);
-		else
-			outcome.matched += ret;
-		at += query->size;
+		is_scope = query->kind == HVPOKE_CHANGE_SCOPE;
+		if (is_scope != scope)
+			continue;
+		memset(&change, 0, sizeof(change));
+		err = run_record(query, &change);
+		if (err)
+			fail(i, err, change.why);
+		outcome.matched += change.matched;
+		outcome.changed += change.changed;
 	}
 }
 
-static void run_toggle(void)
+/* Is there a record of any of these kinds (bits)? */
+static bool has_kind(u32 kinds)
 {
-	struct hvp_snapshot *snapshot;
+	const struct hvpoke_query *query;
+	u32 i, at = 0;
+
+	for (i = 0; i < request->nr_queries; i++, at += query->size) {
+		query = query_at(at);
+		if (!query)
+			return false;
+		if (BIT(min_t(u32, query->kind, 31)) & kinds)
+			return true;
+	}
+	return false;
+}
+
+static void run_session(void)
+{
+	bool descriptors = has_kind(BIT(HVPOKE_CHANGE_DYNDBG));
+	struct hvp_snapshot *snapshot = NULL;
 	struct hvp_result result;
 
 	hvp_session_begin(NULL, !(request->flags & HVPOKE_REQ_NATIVE));
-	snapshot = hvp_snapshot_take();
-	run_queries();
-	outcome.changed = hvp_snapshot_changed(snapshot);
+	if (descriptors)
+		snapshot = hvp_snapshot_take();
+	run_records(false);
+	outcome.changed += hvp_snapshot_changed(snapshot);
 	hvp_session_end(&result);
 	hvp_result_report("host", &result);
 
-	if (!snapshot && !outcome.error)
+	if (descriptors && !snapshot && !outcome.error)
 		strscpy(outcome.message, "how many descriptors changed is not known",
 			sizeof(outcome.message));
 	outcome.sites = result.sites;
@@ -120,6 +214,33 @@ static void run_toggle(void)
 	outcome.own_int3 = result.int3;
 	outcome.batches = result.batches;
 	outcome.fallback = result.fallback;
+}
+
+/*
+ * All in one session, so that it is one batch. But the scope decides what a session
+ * collects: it is set before, wherever its record stands.
+ */
+static void run_changes(void)
+{
+	run_records(true);
+	if (has_kind((u32)~BIT(HVPOKE_CHANGE_SCOPE)))
+		run_session();
+}
+
+static void run_list(void)
+{
+	const struct hvpoke_query *query = query_at(0);
+	struct hvp_change change = {};
+	int err;
+
+	if (!query || query->kind != HVPOKE_CHANGE_KEY) {
+		fail(0, -EBADMSG, "the host's query cannot be read");
+		return;
+	}
+	err = hvp_keys_list(text_of(query), query->first_line, &outcome, &change);
+	if (err)
+		fail(0, err, change.why);
+	outcome.matched = change.matched;
 }
 
 /*
@@ -145,14 +266,16 @@ static void run_requests(struct work_struct *work)
 	u32 status = hvp_session_hello(), taken;
 
 	while (status == HVPOKE_OK && (status = hvp_host_fetch(request)) == HVPOKE_OK) {
-		outcome = (struct hvpoke_complete){
-			.id = request->id,
-			.bad_query = HVPOKE_NO_INDEX,
-		};
+		memset(&outcome, 0, sizeof(outcome));
+		outcome.id = request->id;
+		outcome.bad_query = HVPOKE_NO_INDEX;
 		if (request->flags & HVPOKE_REQ_COUNT_IDLE)
 			run_idle();
+		else if (request->flags & HVPOKE_REQ_LIST_KEYS)
+			run_list();
 		else
-			run_toggle();
+			run_changes();
+		outcome.noisy = hvp_gate_noisy();
 		taken = hvp_host_complete(&outcome);
 		if (taken != HVPOKE_OK)
 			pr_warn_ratelimited("the host does not take the outcome of request %llu: %s\n",
@@ -177,6 +300,8 @@ int hvp_requests_init(void)
 {
 	int err;
 
+	hvp_keys_init();
+	hvp_events_init();
 	request = kmalloc(sizeof(*request), GFP_KERNEL);
 	if (!request)
 		return -ENOMEM;

@@ -25,15 +25,28 @@
  *       cpu_hotplug_lock        a key is flipped
  *         jump_label_mutex        -> hvp_session_queue(), hvp_session_apply(),
  *           batch_lock               hvp_session_foreign()
- *             text_mutex
- *               init_mm.mmap_lock (read)   the page of a module's text
- *               door.lock       the command page
- *                 shm.lock      the device may go away
+ *             text_mutex          -> hvp_gate_*(), hvp_probe*()
+ *               ranges' lock
+ *                 init_mm.mmap_lock (read)   the page of a text
+ *                 door.lock     the command page
+ *                   shm.lock    the device may go away
+ *     event_mutex               trace events are switched
+ *       tracepoints_mutex
+ *         cpu_hotplug_lock      a tracepoint's call is changed
+ *           static_call_mutex   -> hvp_static_call_transform()
+ *             batch_lock
+ *               text_mutex
+ *         (and a key is flipped, as above)
  *     batch_lock                at the end, with the ones of the query released
  *   module_notify_list.rwsem (read)
  *     session_lock              hvp_session_module()
  *   kernel_param_lock           a parameter of class dyndbg_classes is set
  *     session_lock
+ *   kernel_param_lock           the parameter "scope" is set
+ *     scope_lock                or the host sets the scope, before its request's session
+ *       session_lock            what waits in a session needs the diversions
+ *         kprobe_mutex, ftrace_lock   which come or go
+ *           text_mutex
  *
  * A session registers no notifier, sets no parameter and loads no module, so no
  * lock of the lower part is ever taken inside of one. load_module() holds none
@@ -42,11 +55,10 @@
  * before, LIVE after it) are done or not yet begun. Memory is allocated under
  * jump_label_mutex; so does the kernel in jump_label_add_module().
  *
- * batch_lock is over sending the batch, and over its result. A site is added by
- * the owner, and looked for by others, under jump_label_mutex, which the
- * kernel holds around arch_jump_label_transform_queue(): nobody is sending then
- * but the owner at the end, who adds nothing any more. As long as sites wait the
- * session is open, and what session_lock guards stays as it is for others, too.
+ * batch_lock is over the batch, the static calls that wait, and the result. As long
+ * as anything waits the session is open, and what session_lock guards stays as it is
+ * for others, too. What the gate writes for the owner is counted apart, since it
+ * comes with text_mutex held.
  *
  * Modules that go away
  * --------------------
@@ -74,6 +86,7 @@
 #include <linux/module.h>
 #include <linux/notifier.h>
 #include <linux/sched.h>
+#include <linux/static_call.h>
 
 #include "compat.h"
 #include "hvpoke.h"
@@ -85,6 +98,9 @@ static DEFINE_MUTEX(batch_lock);
 static struct {
 	struct task_struct *owner;
 	bool divert;
+	bool traces;	  /* switches trace events */
+	bool updating;	  /* is in __static_call_update() */
+	bool holds_calls; /* and what that does is to wait */
 	bool native_queued; /* since the last apply */
 	const char *modname;
 	struct module *mod; /* of the last site, with its text */
@@ -92,7 +108,11 @@ static struct {
 	ktime_t begin;
 	u64 int3_before;
 	struct hvp_result result;
+	struct hvp_result gate; /* the owner's alone */
 } session;
+
+static struct hvp_batch batch;
+static struct task_struct *replaying; /* written under batch_lock */
 
 bool hvp_session_owned(void)
 {
@@ -102,6 +122,26 @@ bool hvp_session_owned(void)
 bool hvp_session_diverts(void)
 {
 	return hvp_session_owned() && session.divert;
+}
+
+bool hvp_session_traces(void)
+{
+	return hvp_session_diverts() && session.traces && !session.updating;
+}
+
+bool hvp_session_holds(enum hvp_hold what)
+{
+	switch (what) {
+	case HVP_HOLD_PROBES: return hvp_session_diverts() && session.traces;
+	case HVP_HOLD_TRANSFORMS: return hvp_session_diverts() && session.holds_calls;
+	case HVP_HOLD_CALLS: return READ_ONCE(replaying) == current;
+	}
+	return false;
+}
+
+struct hvp_result *hvp_session_gate_result(void)
+{
+	return hvp_session_owned() ? &session.gate : NULL;
 }
 
 void hvp_session_native_site(void)
@@ -116,11 +156,28 @@ void hvp_session_begin(const char *modname, bool divert)
 	session.divert = divert;
 	session.modname = modname;
 	session.mod = NULL;
+	session.traces = false;
 	memset(&session.result, 0, sizeof(session.result));
+	memset(&session.gate, 0, sizeof(session.gate));
 	session.int3_before = hvp_count_int3();
 	session.result.ipis_before = hvp_count_ipis();
 	session.begin = ktime_get();
 	WRITE_ONCE(session.owner, current);
+}
+
+void hvp_session_trace(bool trace)
+{
+	session.traces = trace;
+}
+
+void hvp_session_shut_out(void)
+{
+	mutex_lock(&session_lock);
+}
+
+void hvp_session_let_in(void)
+{
+	mutex_unlock(&session_lock);
 }
 
 static void flush(void)
@@ -128,20 +185,38 @@ static void flush(void)
 	u32 status;
 
 	lockdep_assert_held(&batch_lock);
-	status = hvp_batch_flush(&session.result);
-	if (status != HVPOKE_OK)
-		session.result.fallback = status;
+	if (hvp_static_calls_wait()) {
+		WRITE_ONCE(replaying, current);
+		hvp_static_calls_replay();
+		WRITE_ONCE(replaying, NULL);
+	}
+	if (batch.nr || hvp_gate_waits()) {
+		status = hvp_batch_flush(&batch, &session.result);
+		if (status != HVPOKE_OK)
+			session.result.fallback = status;
+	}
+	hvp_static_calls_done();
 }
 
-void hvp_session_end(struct hvp_result *result)
+void hvp_session_flush(void)
 {
 	mutex_lock(&batch_lock);
 	flush();
 	mutex_unlock(&batch_lock);
+}
+
+void hvp_session_end(struct hvp_result *result)
+{
+	hvp_session_flush();
 	WRITE_ONCE(session.owner, NULL);
 	session.result.ns = ktime_to_ns(ktime_sub(ktime_get(), session.begin));
 	session.result.ipis_after = hvp_count_ipis();
 	session.result.int3 = hvp_count_int3() - session.int3_before;
+	session.result.sites += session.gate.sites;
+	session.result.native_sites += session.gate.native_sites;
+	session.result.batches += session.gate.batches;
+	if (!session.result.fallback)
+		session.result.fallback = session.gate.fallback;
 	*result = session.result;
 	mutex_unlock(&session_lock);
 }
@@ -177,13 +252,20 @@ static bool collectable_module(unsigned long addr)
 	return true;
 }
 
+bool hvp_session_text_stays(unsigned long addr)
+{
+	return hvp_core_text(addr) || collectable_module(addr);
+}
+
 static bool collectable(struct jump_entry *entry)
 {
 	unsigned long addr = jump_entry_code(entry);
 
+	if (session.traces && !hvp_tracepoint_key(jump_entry_key(entry)))
+		return false;
 	if (jump_entry_is_init(entry))
 		return false;
-	return hvp_core_text(addr) || collectable_module(addr);
+	return hvp_session_text_stays(addr);
 }
 
 /*
@@ -197,11 +279,12 @@ static bool queue_native(struct jump_entry *entry, enum jump_label_type type)
 	struct hvp_patch patch;
 
 	lockdep_assert_held(&batch_lock);
-	if (hvp_batch_holds(entry))
+	if (hvp_batch_holds(&batch, entry))
 		flush();
 	if (!hvp_patch_make(&patch, entry, type) && !patch.len)
 		return true;
-	return hvp_native_queue(entry, type);
+	/* Not to the host with the request, but perhaps at the gate. */
+	return hvp_original_queue(entry, type);
 }
 
 /*
@@ -213,18 +296,18 @@ bool hvp_session_queue(struct jump_entry *entry, enum jump_label_type type)
 {
 	bool collect = collectable(entry), queued = true;
 
-	if (collect && !hvp_batch_add(entry, type))
-		return true;
-
 	mutex_lock(&batch_lock);
-	if (collect)
+	if (collect && hvp_batch_add(&batch, entry, type)) {
 		flush();
-	if (!collect || hvp_batch_add(entry, type)) {
-		if (collect)
+		collect = !hvp_batch_add(&batch, entry, type);
+		if (!collect)
 			session.result.fallback = HVPOKE_NO_MEMORY;
+	}
+	if (!collect) {
 		queued = queue_native(entry, type);
 		session.native_queued = true;
-		hvp_session_native_site();
+		if (hvp_gate_scope() == HVPOKE_SCOPE_DYNDBG)
+			hvp_session_native_site();
 	}
 	mutex_unlock(&batch_lock);
 	return queued;
@@ -236,9 +319,61 @@ void hvp_session_apply(void)
 	if (!session.native_queued)
 		return;
 	mutex_lock(&batch_lock);
-	hvp_native_apply();
+	hvp_original_apply();
 	mutex_unlock(&batch_lock);
 	session.native_queued = false;
+}
+
+bool hvp_session_waits(void)
+{
+	return hvp_batch_waits(&batch);
+}
+
+bool hvp_session_collected(const struct jump_entry *entry)
+{
+	bool collected;
+
+	mutex_lock(&batch_lock);
+	collected = hvp_batch_holds(&batch, entry);
+	mutex_unlock(&batch_lock);
+	return collected;
+}
+
+/* Call the original. @hold: what it would do to the text waits. */
+void hvp_session_update_call(struct static_call_key *key, void *tramp, void *func, bool hold)
+{
+	session.updating = true;
+	session.holds_calls = hold;
+	__static_call_update(key, tramp, func);
+	session.holds_calls = false;
+	session.updating = false;
+}
+
+/*
+ * In place of arch_static_call_transform(): for the owner, if it is to wait, and for
+ * anybody else while any waits. A site in a module that comes or goes, or in text of
+ * __init, may be gone by the end of the session. A trampoline is the kernel's own.
+ */
+void hvp_static_call_transform(void *site, void *tramp, void *func, bool tail)
+{
+	bool hold = hvp_session_holds(HVP_HOLD_TRANSFORMS), stays = true;
+	int err = -EBUSY;
+
+	if (site && hold)
+		stays = hvp_session_text_stays((unsigned long)site);
+	mutex_lock(&batch_lock);
+	if (hold && stays)
+		err = hvp_static_calls_add(site, tramp, func, tail);
+	if (err)
+		flush();
+	mutex_unlock(&batch_lock);
+	if (!err)
+		return;
+	if (hold)
+		session.holds_calls = false;
+	arch_static_call_transform(site, tramp, func, tail);
+	if (hold)
+		session.holds_calls = true;
 }
 
 /* In place of arch_jump_label_transform_queue(), for anybody else, while sites wait. */
@@ -288,6 +423,8 @@ u32 hvp_session_hello(void)
 void hvp_session_exit(void)
 {
 	unregister_module_notifier(&module_nb);
-	hvp_batch_free();
+	hvp_batch_free(&batch);
+	hvp_gate_exit();
+	hvp_tracing_exit();
 	hvp_ranges_free();
 }

@@ -30,10 +30,8 @@ static irqreturn_t host_rang(int irq, void *bar)
 }
 
 /* 0, -ENODEV: somebody else's; or an errno, having said why. */
-static int check(struct pci_dev *pdev, const struct hvpoke_shm_host *host)
+static int check(struct pci_dev *pdev, const struct hvpoke_shm_host *host, u64 *size)
 {
-	u64 size;
-
 	if (memcmp(host->magic, HVPOKE_SHM_MAGIC, sizeof(HVPOKE_SHM_MAGIC)))
 		return -ENODEV;
 	if (host->version != HVPOKE_SHM_VERSION || host->abi_version != HVPOKE_ABI_VERSION) {
@@ -42,42 +40,54 @@ static int check(struct pci_dev *pdev, const struct hvpoke_shm_host *host)
 			host->version, host->abi_version, HVPOKE_SHM_VERSION, HVPOKE_ABI_VERSION);
 		return -EPROTO;
 	}
-	size = READ_ONCE(host->size);
-	if (size < HVPOKE_SHM_MIN_SIZE || size > pci_resource_len(pdev, BAR_MEMORY)) {
-		pci_err(pdev, "hvpoked claims %llu bytes of %llu\n", size,
+	*size = READ_ONCE(host->size);
+	if (*size < HVPOKE_SHM_MIN_SIZE || *size > pci_resource_len(pdev, BAR_MEMORY)) {
+		pci_err(pdev, "hvpoked claims %llu bytes of %llu\n", *size,
 			(u64)pci_resource_len(pdev, BAR_MEMORY));
 		return -EPROTO;
 	}
-	hvp_shm.size = size;
 	return 0;
 }
 
-/* The interrupt is the last that is had, and so the first that devres gives back. */
-static int set_up(struct pci_dev *pdev, void *bar)
+/*
+ * The interrupt is the last that is had, and so the first that devres gives back. Without
+ * hvp_shm.lock: a batch takes that under text_mutex, which the kernel takes, when it brings a
+ * CPU up, under the lock of what is allocated here (sparse_irq_lock).
+ */
+static int set_up(struct pci_dev *pdev, void *bar, void __iomem **registers)
 {
-	void __iomem *registers;
 	int err;
 
-	registers = devm_ioremap_resource(&pdev->dev, &pdev->resource[BAR_REGISTERS]);
-	if (IS_ERR(registers))
-		return PTR_ERR(registers);
+	*registers = devm_ioremap_resource(&pdev->dev, &pdev->resource[BAR_REGISTERS]);
+	if (IS_ERR(*registers))
+		return PTR_ERR(*registers);
 	pci_set_master(pdev);
 	err = pci_alloc_irq_vectors(pdev, 1, 1, PCI_IRQ_MSIX);
 	if (err < 0)
 		return err;
+	return devm_request_irq(&pdev->dev, pci_irq_vector(pdev, HVPOKE_SHM_VECTOR), host_rang, 0,
+				"hvpoke", bar);
+}
+
+/* From here on it is used, unless another one is. */
+static int publish(struct pci_dev *pdev, void *bar, void __iomem *registers, u64 size)
+{
+	lockdep_assert_held(&hvp_shm.lock);
+	if (hvp_shm.bar)
+		return -EBUSY;
 	hvp_shm.registers = registers;
 	hvp_shm.irq = pci_irq_vector(pdev, HVPOKE_SHM_VECTOR);
+	hvp_shm.size = size;
 	hvp_shm.bar = bar;
 	hvp_shm_begin();
-	err = devm_request_irq(&pdev->dev, hvp_shm.irq, host_rang, 0, "hvpoke", bar);
-	if (err)
-		hvp_shm.bar = NULL;
-	return err;
+	return 0;
 }
 
 static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
 	struct resource *memory = &pdev->resource[BAR_MEMORY];
+	void __iomem *registers = NULL;
+	u64 size = 0;
 	void *bar;
 	int err;
 
@@ -92,13 +102,15 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (IS_ERR(bar))
 		return PTR_ERR(bar);
 
-	mutex_lock(&hvp_shm.lock);
-	err = hvp_shm.bar ? -EBUSY : check(pdev, bar + HVPOKE_SHM_HOST);
+	err = check(pdev, bar + HVPOKE_SHM_HOST, &size);
 	if (!err) {
-		err = set_up(pdev, bar);
+		err = set_up(pdev, bar, &registers);
 		if (err)
 			pci_err(pdev, "hvpoked's device cannot be set up (error %d)\n", err);
 	}
+	mutex_lock(&hvp_shm.lock);
+	if (!err)
+		err = publish(pdev, bar, registers, size);
 	refused = err;
 	mutex_unlock(&hvp_shm.lock);
 	if (!err)

@@ -12,6 +12,7 @@
 #include <linux/kprobes.h>
 #include <linux/memory.h>
 #include <linux/module.h>
+#include <linux/rculist.h>
 
 #include <asm/cpufeature.h>
 #include <asm/sections.h>
@@ -100,6 +101,51 @@ static int find_needed(void)
 	return 0;
 }
 
+#ifdef MODULE
+/* Names are not unique: it is the list of modules if this module is in it. */
+static struct list_head *find_modules(void)
+{
+	struct list_head *head = GLOBAL(modules), *found = NULL;
+	struct module *mod;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(mod, &THIS_MODULE->list, list)
+		if (&mod->list == head)
+			found = head;
+	rcu_read_unlock();
+	return found;
+}
+#else
+static struct list_head *find_modules(void)
+{
+	return &modules;
+}
+#endif
+
+/* For what the host may ask for besides dynamic debug. */
+static void find_optional(void)
+{
+	hvp_symbols.ddebug_lock = (void *)lookup_name("ddebug_lock");
+	hvp_symbols.ddebug_tables = (void *)lookup_name("ddebug_tables");
+	hvp_symbols.ddebug_start = GLOBAL(__start___dyndbg);
+	hvp_symbols.ddebug_stop = GLOBAL(__stop___dyndbg);
+	hvp_symbols.perf_text_poke = (void *)lookup_name("perf_event_text_poke");
+	hvp_symbols.nr_text_poke_events = (void *)lookup_name("nr_text_poke_events");
+	hvp_symbols.jump_lock = GLOBAL(jump_label_lock);
+	hvp_symbols.jump_unlock = GLOBAL(jump_label_unlock);
+	hvp_symbols.jump_start = GLOBAL(__start___jump_table);
+	hvp_symbols.jump_stop = GLOBAL(__stop___jump_table);
+	hvp_symbols.modules = find_modules();
+	hvp_symbols.init_begin = (unsigned long)GLOBAL(__init_begin);
+	hvp_symbols.init_end = (unsigned long)GLOBAL(__init_end);
+	hvp_symbols.end = (unsigned long)GLOBAL(_end);
+#ifdef CONFIG_EVENT_TRACING
+	hvp_symbols.event_mutex = GLOBAL(event_mutex);
+	hvp_symbols.event_switch = GLOBAL(trace_event_enable_disable);
+	hvp_symbols.trace_buffers_expand = GLOBAL(tracing_update_buffers);
+#endif
+}
+
 int __init hvp_symbols_init(void)
 {
 	int err;
@@ -119,9 +165,53 @@ int __init hvp_symbols_init(void)
 		err = find_needed();
 	if (err)
 		return err;
-	hvp_symbols.ddebug_lock = (void *)lookup_name("ddebug_lock");
-	hvp_symbols.ddebug_tables = (void *)lookup_name("ddebug_tables");
-	hvp_symbols.ddebug_start = GLOBAL(__start___dyndbg);
-	hvp_symbols.ddebug_stop = GLOBAL(__stop___dyndbg);
+	find_optional();
 	return 0;
+}
+
+void *hvp_symbols_find(const char *name)
+{
+	return (void *)lookup_name(name);
+}
+
+/* Each has another name since 6.16. */
+static void *find_poke(const char *name, const char *newer)
+{
+	void *addr = hvp_symbols_find(newer) ?: hvp_symbols_find(name);
+
+	if (addr && hvp_core_text((unsigned long)addr))
+		return addr;
+	pr_err("this kernel has neither %s nor %s; without it the scope stays dyndbg\n", name,
+	       newer);
+	return NULL;
+}
+
+static int find_transform_queue_len(void)
+{
+	int (*size_offset)(unsigned long addr, unsigned long *size, unsigned long *offset) =
+		hvp_symbols_find("kallsyms_lookup_size_offset");
+	unsigned long offset;
+
+	if (size_offset && size_offset((unsigned long)hvp_symbols.transform_queue,
+				       &hvp_symbols.transform_queue_len, &offset))
+		return 0;
+	pr_err("this kernel does not tell how long arch_jump_label_transform_queue is; without it the scope stays dyndbg\n");
+	return -EOPNOTSUPP;
+}
+
+int hvp_symbols_find_gate(void)
+{
+	hvp_symbols.poke_queue = find_poke("text_poke_queue", "smp_text_poke_batch_add");
+	hvp_symbols.poke_finish = find_poke("text_poke_finish", "smp_text_poke_batch_finish");
+	hvp_symbols.poke_sync = find_poke("text_poke_sync", "smp_text_poke_sync_each_cpu");
+	hvp_symbols.text_poke = find_poke("text_poke", "text_poke");
+	if (!hvp_symbols.poke_queue || !hvp_symbols.poke_finish || !hvp_symbols.poke_sync ||
+	    !hvp_symbols.text_poke)
+		return -EOPNOTSUPP;
+	return find_transform_queue_len();
+}
+
+bool hvp_symbol_exists(const char *name)
+{
+	return lookup_name(name);
 }

@@ -16,10 +16,11 @@ struct hvp_poke {
 	uint8_t *at;  /* the first part */
 	uint8_t *at2; /* the part on the second page, or NULL */
 	uint8_t len;
+	uint8_t kind;
 	uint8_t old_insn[HVPOKE_MAX_INSN];
 	uint8_t new_insn[HVPOKE_MAX_INSN];
 	uint8_t first; /* bytes at @at; the others are at @at2 */
-	uint8_t unused[4];
+	uint8_t unused;
 };
 
 /* An entry becomes a poke in place: a batch costs 32 bytes of host memory a site. */

@@ -8,7 +8,8 @@
  * - Nothing is written before pause() has returned. By then every vCPU has left
  *   guest mode at an instruction boundary. A site is one instruction before and
  *   after, so no vCPU stands inside of one, and no return address or saved RIP
- *   of the guest points there.
+ *   of the guest points there. insn.c says so for each form, and what holds in
+ *   its place for kprobes that replace several instructions.
  * - What those vCPUs stored before they stopped (their own INT3 patching,
  *   say) happened before pause() returned, by the lock or atomic that the back
  *   end waits on. So verify sees it, and a guest in the middle of its own

@@ -11,18 +11,20 @@ static bool all_zero(const uint8_t *bytes, unsigned int len)
 	return !sum;
 }
 
-static enum hvpoke_status check_bytes(const struct hvpoke_entry *entry)
+static enum hvpoke_status check_bytes(const struct hvpoke_entry *entry, uint32_t scope)
 {
 	unsigned int len = entry->len;
 
 	if (!all_zero(entry->reserved, sizeof(entry->reserved)))
 		return HVPOKE_BAD_HEADER;
-	if (len != HVP_INSN_SHORT && len != HVP_INSN_LONG)
+	if (!hvp_insn_kind_known(entry->kind, scope))
+		return HVPOKE_BAD_KIND;
+	if (!hvp_insn_len_known(entry->kind, len, scope))
 		return HVPOKE_BAD_LENGTH;
 	if (!all_zero(entry->old_insn + len, HVPOKE_MAX_INSN - len) ||
 	    !all_zero(entry->new_insn + len, HVPOKE_MAX_INSN - len))
 		return HVPOKE_BAD_OPCODE;
-	if (!hvp_insn_known(entry->old_insn, len) || !hvp_insn_known(entry->new_insn, len))
+	if (!hvp_insn_known(entry->kind, entry->old_insn, entry->new_insn, len, scope))
 		return HVPOKE_BAD_OPCODE;
 	return HVPOKE_OK;
 }
@@ -44,8 +46,7 @@ static enum hvpoke_status check_part(const struct hvp_guest *guest, uint64_t add
 	*range = hvp_ranges_find(&guest->ranges, addr, len, hint);
 	if (*range)
 		return HVPOKE_OK;
-	return hvp_is_ram(guest->backend, guest->ctx, addr, len) ? HVPOKE_NOT_TEXT
-								   : HVPOKE_BAD_GPA;
+	return hvp_is_ram(guest->backend, guest->ctx, addr, len) ? HVPOKE_NOT_TEXT : HVPOKE_BAD_GPA;
 }
 
 static enum hvpoke_status check_place(const struct hvp_guest *guest,
@@ -82,7 +83,7 @@ enum hvpoke_status hvp_check(const struct hvp_guest *guest, const union hvp_slot
 	uint32_t i, hint = 0, nr_straddling = 0;
 
 	for (i = 0; i < nr; i++) {
-		status = check_bytes(&slot[i].entry);
+		status = check_bytes(&slot[i].entry, guest->scope);
 		if (status == HVPOKE_OK && i)
 			status = check_order(&slot[i].entry, &slot[i - 1].entry);
 		if (status == HVPOKE_OK)

@@ -8,8 +8,8 @@
  * May the @nr entries at @slot be applied to @guest, as far as can be told
  * without looking at the text itself? HVPOKE_OK, or why not, with @bad_index the first
  * entry in batch order that may not. Of several faults of one entry the first
- * in this order counts: BAD_HEADER, BAD_LENGTH, BAD_OPCODE, UNSORTED, OVERLAP,
- * BAD_STRADDLE, BAD_GPA, NOT_TEXT. HVPOKE_HOST_ERROR if out of memory.
+ * in this order counts: BAD_HEADER, BAD_KIND, BAD_LENGTH, BAD_OPCODE, UNSORTED,
+ * OVERLAP, BAD_STRADDLE, BAD_GPA, NOT_TEXT. HVPOKE_HOST_ERROR if out of memory.
  */
 enum hvpoke_status hvp_check(const struct hvp_guest *guest, const union hvp_slot *slot, uint32_t nr,
 			     uint32_t *bad_index);

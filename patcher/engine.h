@@ -43,6 +43,7 @@ struct hvp_guest {
 	struct hvp_arena arena;
 	/* The last agent's, also after it has gone. Read with one of the locks, written with both. */
 	struct hvp_ranges ranges;
+	uint32_t scope; /* enum hvpoke_scope; likewise */
 
 	pthread_mutex_t lock;
 	struct hvp_agent_info agent;

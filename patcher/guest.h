@@ -28,6 +28,7 @@ struct hvp_stats {
 	uint64_t total_pause_ns;
 	uint64_t pause_p50_ns, pause_p99_ns; /* over the last 1,024 pauses */
 	uint32_t last_status;		     /* enum hvpoke_status of the last batch */
+	uint64_t noisy; /* as the agent said last: see struct hvpoke_complete */
 };
 
 /* What the agent said of itself; all zero if none is registered. */
@@ -36,6 +37,7 @@ struct hvp_agent_info {
 	char kernel[65];
 	char agent[33];
 	uint32_t nr_ranges;
+	uint32_t scope; /* enum hvpoke_scope */
 	uint64_t probe_gva[HVPOKE_MAX_PROBES];
 };
 

@@ -6,16 +6,18 @@
 
 static void agent_info(struct hvp_agent_info *info, const struct hvpoke_hello *hello)
 {
-	*info = (struct hvp_agent_info){.present = true, .nr_ranges = hello->nr_ranges};
+	*info = (struct hvp_agent_info){
+		.present = true, .nr_ranges = hello->nr_ranges, .scope = hello->scope};
 	hvp_string_in(info->kernel, hello->kernel, sizeof(hello->kernel));
 	hvp_string_in(info->agent, hello->agent, sizeof(hello->agent));
 	memcpy(info->probe_gva, hello->probe_gva, sizeof(info->probe_gva));
 }
 
+/* Its other probes come and go with the scope. */
 static bool same_agent(const struct hvp_agent_info *a, const struct hvp_agent_info *b)
 {
 	return !strcmp(a->kernel, b->kernel) && !strcmp(a->agent, b->agent) &&
-	       !memcmp(a->probe_gva, b->probe_gva, sizeof(a->probe_gva));
+	       a->probe_gva[0] == b->probe_gva[0];
 }
 
 enum hvpoke_status hvp_hello(struct hvp_guest *guest, struct hvpoke_hello *hello)
@@ -29,6 +31,8 @@ enum hvpoke_status hvp_hello(struct hvp_guest *guest, struct hvpoke_hello *hello
 	hello->max_sites = guest->max_sites;
 	hello->bad_index = HVPOKE_NO_INDEX;
 	agent_info(&info, hello);
+	if (hello->scope > HVPOKE_SCOPE_ALL || hello->reserved)
+		return HVPOKE_BAD_HEADER;
 
 	if (pthread_mutex_trylock(&guest->owner))
 		return HVPOKE_BUSY;
@@ -36,11 +40,14 @@ enum hvpoke_status hvp_hello(struct hvp_guest *guest, struct hvpoke_hello *hello
 				 hello->nr_ranges, &hello->bad_index);
 	if (status == HVPOKE_OK) {
 		pthread_mutex_lock(&guest->lock);
-		if (!same_agent(&guest->agent, &info))
+		if (!same_agent(&guest->agent, &info)) {
 			lost = hvp_requests_take(&guest->requests);
+			guest->counters.stats.noisy = 0;
+		}
 		guest->agent = info;
 		before = guest->ranges;
 		guest->ranges = ranges;
+		guest->scope = hello->scope;
 		pthread_mutex_unlock(&guest->lock);
 	}
 	pthread_mutex_unlock(&guest->owner);

@@ -7,7 +7,8 @@
 /*
  * HVPOKE_CMD_HELLO: @hello is the host's copy of the guest's; its OUT fields are
  * filled in. A hello that fails leaves the former registration as it was. One
- * from the same agent (same kernel, same version, same probes) replaces the ranges only;
+ * from the same agent (same kernel, same version, same probes) replaces the ranges
+ * and the scope only;
  * one from another is a restart of which we were not told, and the requests of
  * the former agent are lost.
  */

@@ -5,14 +5,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Bytes of a site: the first byte of a probed instruction, or a whole instruction. */
+#define HVP_INSN_BYTE  1
 #define HVP_INSN_SHORT 2
 #define HVP_INSN_LONG  5
+#define HVP_INSN_JCC   6
+
+/* May a site of this kind (HVPOKE_SITE_*) exist in @scope (enum hvpoke_scope)? */
+bool hvp_insn_kind_known(unsigned int kind, uint32_t scope);
+/* May it have @len bytes? @kind and @scope are known. */
+bool hvp_insn_len_known(unsigned int kind, unsigned int len, uint32_t scope);
 
 /*
- * Is @insn, of @len bytes (HVP_INSN_SHORT or HVP_INSN_LONG), exactly one of the
- * instructions that x86-64 kernels put at a jump label, static call or ftrace
- * site? Bytes past @len are not looked at.
+ * May the @len bytes at @old become those at @new_insn? Kind and length are known.
+ * Bytes past @len are not looked at.
  */
-bool hvp_insn_known(const uint8_t *insn, unsigned int len);
+bool hvp_insn_known(unsigned int kind, const uint8_t *old, const uint8_t *new_insn,
+		    unsigned int len, uint32_t scope);
 
 #endif /* HVP_INSN_H */

@@ -40,9 +40,12 @@ static inline bool holds(const struct hvp_poke *poke)
 	if (poke->at2)
 		return !memcmp(poke->at, poke->old_insn, poke->first) &&
 		       !memcmp(poke->at2, poke->old_insn + poke->first, poke->len - poke->first);
-	if (poke->len == HVP_INSN_LONG)
-		return !memcmp(poke->at, poke->old_insn, HVP_INSN_LONG);
-	return !memcmp(poke->at, poke->old_insn, HVP_INSN_SHORT);
+	switch (poke->len) {
+	case HVP_INSN_LONG: return !memcmp(poke->at, poke->old_insn, HVP_INSN_LONG);
+	case HVP_INSN_SHORT: return !memcmp(poke->at, poke->old_insn, HVP_INSN_SHORT);
+	case HVP_INSN_JCC: return !memcmp(poke->at, poke->old_insn, HVP_INSN_JCC);
+	default: return poke->at[0] == poke->old_insn[0];
+	}
 }
 
 static inline void put(const struct hvp_poke *poke)
@@ -50,10 +53,13 @@ static inline void put(const struct hvp_poke *poke)
 	if (poke->at2) {
 		memcpy(poke->at, poke->new_insn, poke->first);
 		memcpy(poke->at2, poke->new_insn + poke->first, poke->len - poke->first);
-	} else if (poke->len == HVP_INSN_LONG) {
-		memcpy(poke->at, poke->new_insn, HVP_INSN_LONG);
-	} else {
-		memcpy(poke->at, poke->new_insn, HVP_INSN_SHORT);
+		return;
+	}
+	switch (poke->len) {
+	case HVP_INSN_LONG: memcpy(poke->at, poke->new_insn, HVP_INSN_LONG); break;
+	case HVP_INSN_SHORT: memcpy(poke->at, poke->new_insn, HVP_INSN_SHORT); break;
+	case HVP_INSN_JCC: memcpy(poke->at, poke->new_insn, HVP_INSN_JCC); break;
+	default: poke->at[0] = poke->new_insn[0]; break;
 	}
 }
 

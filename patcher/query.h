@@ -20,7 +20,7 @@
  * called open outside of a.c.
  */
 struct hvp_queries {
-	size_t nr;
+	size_t nr;     /* records: queries here, and the other changes of change.h */
 	size_t len;    /* bytes in data */
 	uint8_t *data; /* struct hvpoke_query records, ready for the guest */
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A query's record (struct hvpoke_query): the text for a kernel that parses it
- * itself, and the terms for the agent.
+ * A change's record (struct hvpoke_query). Of a dynamic debug query: the text for a
+ * kernel that parses it itself, and the terms for the agent. Of others (change.c) the
+ * text, if any, is all.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,7 @@ size_t query_emit(struct slice text, const struct query_terms *terms, uint8_t *t
 		.first_line = terms->first_line,
 		.last_line = terms->last_line == UINT32_MAX ? 0 : terms->last_line,
 		.op = terms->op,
+		.kind = terms->kind,
 	};
 	size_t at = sizeof(query), size;
 	char unescaped[HVPOKE_REQ_DATA + 1];

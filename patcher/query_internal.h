@@ -45,6 +45,7 @@ struct query_words {
 
 struct query_terms {
 	struct slice func, file, module, format, class_name;
+	uint16_t kind;	     /* enum hvpoke_change; change.c has the others than dyndbg's */
 	uint32_t negate;     /* HVPOKE_NEG_* */
 	uint32_t first_line; /* as the kernel keeps them: 0 is unset, */
 	uint32_t last_line;  /* UINT32_MAX an open end */

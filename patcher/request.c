@@ -222,6 +222,7 @@ enum hvpoke_status hvp_request_complete(struct hvp_guest *guest,
 	} else {
 		guest->requests.running = NULL;
 		guest->counters.stats.requests++;
+		guest->counters.stats.noisy = complete->noisy;
 		outcome.pauses = counters->stats.pauses - request->pauses;
 		outcome.pause_ns = counters->stats.total_pause_ns - request->pause_ns;
 		outcome.apply_ns = counters->total_apply_ns - request->apply_ns;

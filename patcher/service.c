@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include "scope.h"
 #include "service_internal.h"
 #include "text.h"
 
@@ -32,7 +33,7 @@ void service_add_u64(struct json_object *object, const char *key, uint64_t value
 	json_object_object_add(object, key, json_object_new_uint64(value));
 }
 
-static bool no_params(struct hvp_call *call, const char *method, struct json_object *params)
+bool service_no_params(struct hvp_call *call, const char *method, struct json_object *params)
 {
 	if (!json_object_object_length(params))
 		return true;
@@ -52,6 +53,7 @@ static struct json_object *agent_object(const struct hvp_agent_info *info)
 	json_object_object_add(agent, "version",
 			       service_guest_string(info->agent, sizeof(info->agent)));
 	service_add_u64(agent, "ranges", info->nr_ranges);
+	json_object_object_add(agent, "scope", json_object_new_string(hvp_scope_name(info->scope)));
 	return agent;
 }
 
@@ -62,7 +64,7 @@ void hvp_service_info(void *ctx, struct hvp_call *call, struct json_object *para
 	struct json_object *result;
 	bool paused;
 
-	if (!no_params(call, "info", params))
+	if (!service_no_params(call, "info", params))
 		return;
 	paused = service->is_paused && service->is_paused(service);
 	hvp_guest_agent(service->guest, &agent);
@@ -84,7 +86,7 @@ void hvp_service_stats(void *ctx, struct hvp_call *call, struct json_object *par
 	struct json_object *result;
 	struct hvp_stats stats;
 
-	if (!no_params(call, "stats", params))
+	if (!service_no_params(call, "stats", params))
 		return;
 	hvp_guest_stats(service->guest, &stats);
 	result = json_object_new_object();
@@ -103,6 +105,7 @@ void hvp_service_stats(void *ctx, struct hvp_call *call, struct json_object *par
 	json_object_object_add(result, "last_wake_us", service_us(stats.last_wake_ns));
 	json_object_object_add(result, "last_status",
 			       json_object_new_string(hvpoke_status_text(stats.last_status)));
+	service_add_u64(result, "noisy", stats.noisy);
 	if (service->add_stats)
 		service->add_stats(service, result);
 	hvp_call_reply(call, result);

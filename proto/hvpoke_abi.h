@@ -29,7 +29,7 @@
 #endif
 
 /* Changes with every incompatible change of this file. */
-#define HVPOKE_ABI_VERSION	1
+#define HVPOKE_ABI_VERSION	2
 
 /* Feature bits: CPUID leaf base + 1, EBX; echoed in struct hvpoke_hello. */
 #define HVPOKE_FEAT_BATCH	(1u << 0)	/* HVPOKE_CMD_BATCH */
@@ -69,8 +69,8 @@
 	X(BAD_COMMAND,   2, "the command is unknown to this host") \
 	X(BAD_GPA,       3, "an address lies outside of the guest's memory") \
 	X(BAD_HEADER,    4, "a reserved field is not zero or a count is out of range") \
-	X(BAD_LENGTH,    5, "a site's length is neither 2 nor 5 bytes") \
-	X(BAD_OPCODE,    6, "a site's old or new bytes are not a whole NOP, JMP or CALL") \
+	X(BAD_LENGTH,    5, "a site's length is none of its kind's") \
+	X(BAD_OPCODE,    6, "a site's old or new bytes are no whole instruction of its kind") \
 	X(BAD_STRADDLE,  7, \
 	  "a site's second page is missing, not needed, or not the one that follows") \
 	X(UNSORTED,      8, "the sites are not sorted by address") \
@@ -86,7 +86,9 @@
 	X(HOST_ERROR,   18, "the host failed; its log says why") \
 	X(NO_MEMORY,    19, "the guest has no memory to collect the sites") \
 	X(NO_HOST,      20, "no host serves this guest at the moment") \
-	X(TIMED_OUT,    21, "the host did not answer in time")
+	X(TIMED_OUT,    21, "the host did not answer in time") \
+	X(BAD_KIND,     22, \
+	  "a site's kind is unknown, or outside of the scope that the agent registered")
 
 enum hvpoke_status {
 #define HVPOKE_STATUS_ENUM(name, value, text) HVPOKE_##name = value,
@@ -136,6 +138,13 @@ struct hvpoke_range {
 #define HVPOKE_RANGES_PER_PAGE	(HVPOKE_PAGE_SIZE / sizeof(struct hvpoke_range))
 #define HVPOKE_MAX_RANGES	65536u
 
+/* What the agent takes over from the kernel. Each includes those before it. */
+enum hvpoke_scope {
+	HVPOKE_SCOPE_DYNDBG,		/* requests to dynamic debug */
+	HVPOKE_SCOPE_STATIC_KEYS,	/* every static key */
+	HVPOKE_SCOPE_ALL,		/* whatever patches text: ftrace, kprobes, static calls */
+};
+
 /*
  * HELLO. May be sent again at any time: the new ranges replace the old ones
  * (modules come and go). ranges_gpa leads to nr_ranges structs hvpoke_range,
@@ -143,7 +152,9 @@ struct hvpoke_range {
  *
  * probe_gva are the addresses at which the agent itself has an INT3 (kprobes
  * on functions that ftrace cannot divert), so that the host can count the
- * INT3 hits of text patching apart from the agent's own. Unused ones are 0.
+ * INT3 hits of text patching apart from the agent's own. Unused ones are 0. The first one
+ * stays the same as long as the agent does, and another one means another agent: what the
+ * host had asked of the one before is lost.
  */
 #define HVPOKE_MAX_PROBES	8
 struct hvpoke_hello {
@@ -155,21 +166,41 @@ struct hvpoke_hello {
 	char agent[32];		/* IN agent version, NUL terminated */
 	__u32 max_sites;	/* OUT largest batch that the host takes */
 	__u32 bad_index;	/* OUT first bad range if status says so */
+	__u32 scope;		/* IN enum hvpoke_scope */
+	__u32 reserved;		/* IN 0 */
 };
+
+/*
+ * The kinds of sites, and their forms.
+ *
+ * INSN: one whole instruction for another one of the same length.
+ *   2 bytes: NOP, JMP rel8
+ *   5 bytes: NOP, JMP rel32, CALL rel32; and, if the scope is HVPOKE_SCOPE_ALL, the
+ *            forms of static calls (arch/x86/kernel/static_call.c): RET before four
+ *            INT3, XOR of EAX with itself, UD1, MOV of 0 to (RDI)
+ *   6 bytes, if the scope is HVPOKE_SCOPE_ALL: Jcc rel32
+ * PROBE, if the scope is HVPOKE_SCOPE_ALL: a kprobe.
+ *   1 byte:  INT3 for the first byte of an instruction, or the other way round
+ *   5 bytes: a JMP rel32 for INT3 and four bytes that nothing can reach any more, or
+ *            the other way round (optimized kprobes)
+ */
+#define HVPOKE_SITE_INSN	0
+#define HVPOKE_SITE_PROBE	1
 
 /*
  * One site. @gpa is its first byte. A site that crosses the end of that page
  * goes on at @gpa2, the first byte of the page that follows it in the guest's
  * kernel addresses; else @gpa2 is 0. Bytes past @len are 0.
  */
-#define HVPOKE_MAX_INSN		5
+#define HVPOKE_MAX_INSN		6
 struct hvpoke_entry {
 	__u64 gpa;			/* IN */
 	__u64 gpa2;			/* IN page aligned, or 0 */
-	__u8 len;			/* IN 2 or 5 */
+	__u8 len;			/* IN 1, 2, 5 or 6 */
+	__u8 kind;			/* IN HVPOKE_SITE_* */
 	__u8 old_insn[HVPOKE_MAX_INSN];	/* IN what must stand there now */
 	__u8 new_insn[HVPOKE_MAX_INSN];	/* IN what is to stand there */
-	__u8 reserved[5];		/* IN 0 */
+	__u8 reserved[2];		/* IN 0 */
 };
 
 #define HVPOKE_ENTRIES_PER_PAGE	(HVPOKE_PAGE_SIZE / sizeof(struct hvpoke_entry))
@@ -191,13 +222,15 @@ struct hvpoke_batch {
 	__u64 apply_ns;		/* OUT verify and write, inside the pause */
 };
 
+#define HVPOKE_REQ_DATA		3072
 /*
- * A host request: dynamic debug queries, already parsed and checked by the
- * host. FETCH fills it in. Each of the nr_queries records starts 8-byte
+ * A host request: a list of changes, checked by the host, which the agent makes in
+ * one session. FETCH fills it in. Each of the nr_queries records starts 8-byte
  * aligned in data; record.size leads to the next.
  */
 #define HVPOKE_REQ_NATIVE	(1u << 0)	/* go the kernel's own way */
 #define HVPOKE_REQ_COUNT_IDLE	(1u << 1)	/* patch nothing for idle_ms, count IPIs */
+#define HVPOKE_REQ_LIST_KEYS	(1u << 2)	/* change nothing, list static keys */
 
 /* Terms that a `!` stands before. */
 #define HVPOKE_NEG_FUNC		(1u << 0)
@@ -205,12 +238,25 @@ struct hvpoke_batch {
 #define HVPOKE_NEG_MODULE	(1u << 2)
 #define HVPOKE_NEG_FORMAT	(1u << 3)
 
+/* What one record changes. */
+enum hvpoke_change {
+	HVPOKE_CHANGE_DYNDBG,	/* flags of dynamic debug's descriptors */
+	HVPOKE_CHANGE_KEY,	/* the static key whose symbol is @text: on (op '+') or off ('-') */
+	HVPOKE_CHANGE_EVENTS,	/* the trace events that match the glob @text, likewise */
+	HVPOKE_CHANGE_SCOPE,	/* the agent's scope: @first_line is an enum hvpoke_scope */
+};
+
 /*
- * One query in two forms. A kernel parses @text itself; where @negate is not
- * 0 (a kernel without negation would refuse the text) the agent matches the
- * terms. Offsets are from the record's start to a NUL-terminated string; 0
- * means that the query has no such term. Strings are unescaped as the kernel
- * does it.
+ * One change. Offsets are from the record's start to a NUL-terminated string; 0
+ * means that there is no such string.
+ *
+ * A dynamic debug query comes in two forms: a kernel parses @text itself; where
+ * @negate is not 0 (a kernel without negation would refuse the text) the agent
+ * matches the terms. Strings are unescaped as the kernel does it. A key is named
+ * as in the kernel's symbol table, one of a module "MODULE:NAME"; events are
+ * "SYSTEM:EVENT", each a glob. With HVPOKE_REQ_LIST_KEYS there is one record of
+ * HVPOKE_CHANGE_KEY: @text is a glob of names, and @first_line how many of the
+ * keys that match are to be left out, because the host has them already.
  */
 struct hvpoke_query {
 	__u32 size;		/* bytes of this record, a multiple of 8 */
@@ -225,15 +271,15 @@ struct hvpoke_query {
 	__u16 module;
 	__u16 format;
 	__u16 class_name;
-	__u16 reserved[2];
+	__u16 kind;		/* enum hvpoke_change */
+	__u16 reserved;
 };
 
-#define HVPOKE_REQ_DATA		3072
 struct hvpoke_fetch {
 	__u64 id;		/* OUT never 0 */
 	__u32 flags;		/* OUT HVPOKE_REQ_* */
 	__u32 idle_ms;		/* OUT with HVPOKE_REQ_COUNT_IDLE */
-	__u32 nr_queries;	/* OUT */
+	__u32 nr_queries;	/* OUT records */
 	__u32 data_len;		/* OUT bytes of data in use */
 	__u8 data[HVPOKE_REQ_DATA];	/* OUT struct hvpoke_query records */
 };
@@ -246,8 +292,8 @@ struct hvpoke_complete {
 	__u64 id;		/* IN */
 	__u32 error;		/* IN */
 	__u32 bad_query;	/* IN index, or HVPOKE_NO_INDEX */
-	__u64 matched;		/* IN descriptors that the queries matched */
-	__u64 changed;		/* IN descriptors whose flags are different now */
+	__u64 matched;		/* IN descriptors, keys and events that were meant */
+	__u64 changed;		/* IN of these, those that are different now */
 	__u64 sites;		/* IN instructions patched, by whichever way */
 	__u64 native_sites;	/* IN of these, patched by the kernel's own way */
 	__u64 guest_ns;		/* IN duration of the request in the guest */
@@ -256,6 +302,20 @@ struct hvpoke_complete {
 	__u32 batches;		/* IN batches that the host applied for it */
 	__u32 fallback;		/* IN 0, or the status that sent it the kernel's own way */
 	char message[128];	/* IN NUL terminated, for a person; may be empty */
+	__u64 noisy;		/* IN flips left to the kernel since the agent was loaded, because
+				 * it makes them by itself and too often */
+	__u32 more;		/* IN keys that match and did not fit in data */
+	__u32 data_len;		/* IN bytes of data in use */
+	__u8 data[HVPOKE_REQ_DATA]; /* IN struct hvpoke_key records */
+};
+
+/* A static key in the answer to HVPOKE_REQ_LIST_KEYS. */
+struct hvpoke_key {
+	__u16 size;		/* bytes of this record, a multiple of 4 */
+	__u8 enabled;		/* 0 or 1 */
+	__u8 reserved;
+	__u32 sites;		/* instructions that it switches, in the kernel and modules */
+	char name[];		/* NUL terminated; "MODULE:NAME" for a module's */
 };
 
 struct hvpoke_cmd {

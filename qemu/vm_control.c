@@ -144,6 +144,7 @@ void vm_control_close(struct vm *vm)
 	if (vm->control)
 		hvp_control_close(vm->control);
 	vm->control = NULL;
+	hvp_service_release(&vm->service);
 }
 
 void vm_control_state(struct vm *vm, const char *state)

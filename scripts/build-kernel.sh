@@ -1,15 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# build-kernel.sh - build the small guest kernel with the agent built in.
+# build-kernel.sh [NAME] - build a guest kernel with the agent built in, the small one
+# unless NAME says otherwise.
 #
-# From Debian's linux-source-6.1, tinyconfig and configs/kernel/small.config.
-# Prints the path of the vmlinux on stdout; bzImage, initramfs.cpio and config
-# lie beside it. Everything else goes to stderr.
+# From Debian's linux-source-6.1, tinyconfig and configs/kernel/NAME.config.
+# Prints the path of the vmlinux on stdout; bzImage, initramfs.cpio, config and
+# modules, if it has any, lie beside it. Everything else goes to stderr.
 #
 # All of it is kept under ${HVPOKE_CACHE:-${XDG_CACHE_HOME:-~/.cache}/hvpoke}:
 #   linux-VERSION/{src,log,lock}   one tree
-#   linux-VERSION/build-CONFIG/    built incrementally, for each small.config
+#   linux-VERSION/build-CONFIG/    built incrementally, for each NAME.config
 #   kernel-KEY/                    finished kernels, by what went into them
 # A finished kernel is never written again, so a guest may boot it while the
 # next one is built. Calls may run at the same time; they take turns.
@@ -18,13 +19,16 @@ set -euo pipefail
 top=$(cd "$(dirname "$0")/.." && pwd)
 cache=${HVPOKE_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/hvpoke}
 tarball=/usr/src/linux-source-6.1.tar.xz
-fragment=$top/configs/kernel/small.config
-steps=1450	# lines that make prints for a whole build, for the percentage
-keep=4		# finished kernels, and half as many builds
+fragment=configs/kernel/${1:-small}.config
+steps=1450	# lines that make prints for a whole build of the small one, for the percentage
+keep=6		# finished kernels, and half as many builds
 
 say() { echo "build-kernel: $*" >&2; }
 die() { say "$*"; exit 1; }
 
+if [ ! -r "$top/$fragment" ]; then
+	die "there is no $fragment"
+fi
 if [ ! -r "$tarball" ]; then
 	die "$tarball is missing; install the Debian package linux-source-6.1 (scripts/deps.sh demo)"
 fi
@@ -36,7 +40,7 @@ sources() {
 	local f
 
 	for f in "$top"/guest-agent/*.[ch] "$top"/guest-agent/{Kbuild,Kconfig} "$top"/proto/*.h \
-		 "$top"/tests/linux/{Kbuild,Kconfig,busy.c}; do
+		 "$top"/tests/linux/{Kbuild,Kconfig,busy.c,selftests.c}; do
 		[ -f "$f" ] && printf '%s\n' "${f#"$top"/}"
 	done
 	return 0
@@ -48,9 +52,10 @@ key=$(
 		echo "$version"
 		gcc --version | head -n 1
 		sources | xargs sha256sum
-		sha256sum scripts/build-kernel.sh configs/kernel/small.config tests/linux/init.S
+		sha256sum scripts/build-kernel.sh "$fragment" tests/linux/init.S
 	} | sha256sum | cut -c 1-16
 )
+fragment=$top/$fragment
 out=$cache/kernel-$key
 
 finished() { [ -f "$out/vmlinux" ] && [ -f "$out/initramfs.cpio" ]; }
@@ -164,7 +169,9 @@ check_config() {
 }
 
 build_kernel() {
-	local want
+	local want targets=(vmlinux bzImage)
+
+	! grep -q '^CONFIG_.*=m$' "$fragment" || targets+=(modules)
 
 	mkdir -p "$build"
 	want=$({ cat "$fragment"; find "$src/drivers/virt/hvpoke" -name Kconfig -exec cat {} +; } |
@@ -178,7 +185,7 @@ build_kernel() {
 	fi
 	say "compiling, about 5 minutes from nothing on 2 cores"
 	make -C "$src" O="$build" -j"$(nproc)" KBUILD_BUILD_TIMESTAMP=@0 KBUILD_BUILD_USER=hvpoke \
-		KBUILD_BUILD_HOST=hvpoke vmlinux bzImage >"$log" 2>&1 &
+		KBUILD_BUILD_HOST=hvpoke "${targets[@]}" >"$log" 2>&1 &
 	show compiling $!
 }
 
@@ -204,6 +211,7 @@ tmp=$(mktemp -d "$cache/tmp.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 cp "$build/vmlinux" "$build/arch/x86/boot/bzImage" "$tmp"
 cp "$build/.config" "$tmp/config"
+find "$build" -name '*.ko' -exec cp -t "$tmp" {} +
 initramfs "$tmp"
 chmod 755 "$tmp"
 rm -rf "$out"

@@ -211,6 +211,7 @@ void vm_control_close(struct vm_control *control)
 	if (control->server)
 		hvp_control_close(control->server);
 	control->server = NULL;
+	hvp_service_release(&control->service);
 }
 
 void vm_control_settle(struct vm_control *control)

@@ -26,8 +26,8 @@ _hvpoke_vms()
 
 _hvpoke()
 {
-	local cur=${COMP_WORDS[COMP_CWORD]} command='' word words='' i args=0
-	local commands='list info toggle stats idle pause resume quit libvirt-setup help'
+	local cur=${COMP_WORDS[COMP_CWORD]} command='' verb='' word words='' i args=0
+	local commands='list info toggle key event queue scope stats idle pause resume quit libvirt-setup help'
 
 	COMPREPLY=()
 	# What stands before the cursor: the command, and how many arguments it has.
@@ -39,6 +39,7 @@ _hvpoke()
 		*)
 			if [[ $command ]]; then
 				((args++))
+				((args == 2)) && verb=$word
 			else
 				command=$word
 			fi
@@ -54,15 +55,15 @@ _hvpoke()
 		case $command in
 		'') words='--json --connect --help --version' ;;
 		libvirt-setup) words+=' --socket-dir --yes' ;;
-		toggle) words+=' --native --timeout' ;;
-		idle) words+=' --timeout' ;;
+		toggle | key | event | queue) words+=' --native --timeout' ;;
+		idle | scope) words+=' --timeout' ;;
 		esac
 	elif [[ ! $command ]]; then
 		words=$commands
 	elif ((args == 0)); then
 		case $command in
 		help) words=$commands ;;
-		info | toggle | stats | idle | pause | resume | quit)
+		info | toggle | key | event | queue | scope | stats | idle | pause | resume | quit)
 			if [[ $cur == */* ]]; then
 				compopt -o filenames 2>/dev/null
 				mapfile -t COMPREPLY < <(compgen -f -- "$cur")
@@ -70,6 +71,18 @@ _hvpoke()
 			fi
 			words=$(_hvpoke_vms)
 			;;
+		esac
+	elif ((args == 1)); then
+		case $command in
+		key) words='list on off' ;;
+		event) words='on off' ;;
+		queue) words='add show clear commit' ;;
+		scope) words='dyndbg static_keys all' ;;
+		esac
+	elif [[ $command == queue && $verb == @(add|commit) ]]; then
+		case ${COMP_WORDS[COMP_CWORD - 1]} in
+		key | event) words='on off' ;;
+		*) words='toggle key event' ;;
 		esac
 	fi
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")

@@ -3,6 +3,7 @@
 #define HVPOKE_CLI_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <json-c/json.h>
 
@@ -10,10 +11,13 @@
 
 /*
  * hvpoke(1). main.c picks the subcommand, each of which is a file of its name:
- * list, info, toggle, idle, stats, pause, resume, quit, libvirt-setup, help. They share
+ * list, info, toggle, key, event, queue, scope, idle, stats, pause, resume, quit,
+ * libvirt-setup, help. They share
  *
  *   options.c	the command line
  *   vm.c	from a VM's name to a connection, and one request over it
+ *   change.c	changes: from words to what a VM is asked
+ *   outcome.c	what became of them
  *   report.c	errors, in words or in JSON
  *   table.c	results, in words or in JSON
  *   caret.c	where in a query the error is
@@ -29,6 +33,8 @@ enum {
 	TIMED_OUT = 4,	 /* the guest did not answer in time */
 };
 
+#define MAX_ARGS 64 /* of queue: the VM, and what fits in one request */
+
 struct options {
 	const struct command *command;
 	bool json;
@@ -39,7 +45,7 @@ struct options {
 	const char *connect;	 /* libvirt's URI, or NULL: VMs are found by their sockets */
 	unsigned int timeout_ms; /* 0: the command's own */
 	int nr_args;
-	const char *args[2];
+	const char *args[MAX_ARGS];
 };
 
 #define TAKES_NATIVE  (1u << 0)
@@ -51,7 +57,7 @@ struct command {
 	const char *synopsis; /* what follows the name */
 	const char *summary;
 	unsigned int takes;
-	int nr_args;
+	int min_args, max_args;
 	int (*run)(const struct options *options);
 };
 
@@ -61,6 +67,10 @@ extern const struct command commands[];
 int cmd_list(const struct options *options);
 int cmd_info(const struct options *options);
 int cmd_toggle(const struct options *options);
+int cmd_key(const struct options *options);
+int cmd_event(const struct options *options);
+int cmd_queue(const struct options *options);
+int cmd_scope(const struct options *options);
 int cmd_idle(const struct options *options);
 int cmd_stats(const struct options *options);
 int cmd_pause(const struct options *options);
@@ -72,6 +82,8 @@ int cmd_help(const struct options *options);
 /* options.c: what stands after the command's name. DONE or USAGE (reported). */
 int options_parse(struct options *options, int argc, char **argv);
 void usage(FILE *to, const struct command *command);
+/* Report a problem of the command line, with the usage. Returns USAGE. */
+int options_wrong(const struct options *options, const char *problem, const char *what);
 
 /*
  * report.c: say what went wrong, with --json also as {"error":...} on stdout.
@@ -84,12 +96,14 @@ int report_reply(const struct options *options, struct json_object *error);
 
 /* table.c */
 struct row {
-	char *cells[8]; /* from malloc() */
+	char *cells[8]; /* from malloc(), or NULL */
 };
 void print_json(struct json_object *object);
 /* Members as "label  value" lines, units by the names. */
 void print_object(struct json_object *object);
 void print_rows(const char *const *titles, int nr_columns, const struct row *rows, int nr_rows);
+/* The cells and @rows itself, which may be NULL. */
+void free_rows(struct row *rows, int nr_rows);
 /* A value as people read it, from malloc(): "12.345 us", "256 MiB", "yes", "-". */
 char *value_text(const char *key, struct json_object *value);
 
@@ -109,10 +123,39 @@ int vm_connect(const struct options *options, const char *name, struct hvp_clien
 int vm_call(const struct options *options, const char *name, const char *method,
 	    struct json_object *params, unsigned int timeout_ms, bool progress,
 	    struct json_object **result);
+/* The same over a connection that stays. */
+int vm_ask(const struct options *options, struct hvp_client *client, const char *name,
+	   const char *method, struct json_object *params, unsigned int timeout_ms, bool progress,
+	   struct json_object **result);
 /* Print a reply's @result (taken) as JSON or for people, as asked. Returns DONE. */
 int show_result(const struct options *options, struct json_object *result);
 /* A method without parameters whose result is shown as it is. */
 int vm_show(const struct options *options, const char *method);
+
+/* change.c */
+
+#define CHANGE_TIMEOUT_MS 120000
+
+/*
+ * The change that the words at @words say, as a queue and proto/control.md have it:
+ * "toggle QUERY", "key on|off NAME", "event on|off GLOB". Checked before anything is
+ * asked of a VM. DONE with *@change (caller puts it) and *@used words, or the exit
+ * code (reported).
+ */
+int change_parse(const struct options *options, const char *const *words, int nr,
+		 struct json_object **change, int *used);
+/*
+ * Ask the VM for @method with @params (taken), to which "via" and "timeout_ms" are
+ * added, and show what became of it. Returns the exit code; if that is DONE, @matched (may
+ * be NULL) is how much was meant.
+ */
+int change_run(const struct options *options, const char *method, struct json_object *params,
+	       uint64_t *matched);
+/* A command that is one change: its name and its arguments behind the VM. Likewise. */
+int change_command(const struct options *options, uint64_t *matched);
+
+/* outcome.c: the result of a request of changes, for people. */
+void print_outcome(struct json_object *result);
 
 /*
  * list.c: what the VM at @path says of itself (the caller puts it), or NULL with @state

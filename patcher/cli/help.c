@@ -4,6 +4,8 @@
 
 #include "cli.h"
 
+#define SYNOPSIS 43 /* columns; a longer one has its summary on the next line */
+
 int cmd_help(const struct options *options)
 {
 	const struct command *command;
@@ -19,8 +21,12 @@ int cmd_help(const struct options *options)
 			      options->args[0]);
 	}
 	puts("usage: hvpoke COMMAND [OPTION...] [VM [ARGUMENT]]\n");
-	for (command = commands; command->name; command++)
-		printf("  %-13s %-43s %s\n", command->name, command->synopsis, command->summary);
+	for (command = commands; command->name; command++) {
+		printf("  %-13s %-*s ", command->name, SYNOPSIS, command->synopsis);
+		if (strlen(command->synopsis) > SYNOPSIS)
+			printf("\n  %-13s %-*s ", "", SYNOPSIS, "");
+		puts(command->summary);
+	}
 	puts("\nVM is a name from \"hvpoke list\", or the path of a control socket.\n"
 	     "With --connect URI it is a domain of libvirt's at that URI, as qemu:///system.\n"
 	     "--json prints results and errors as JSON; --version says which hvpoke this is.\n"

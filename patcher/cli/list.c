@@ -52,8 +52,8 @@ static char *cell(struct json_object *object, const char *key)
 static void print_table(struct json_object *vms)
 {
 	static const char *const titles[] = {"NAME",   "STATE", "PID",	 "VCPUS",
-					     "MEMORY", "AGENT", "KERNEL"};
-	size_t nr = json_object_array_length(vms), i, column;
+					     "MEMORY", "AGENT", "SCOPE", "KERNEL"};
+	size_t nr = json_object_array_length(vms), i;
 	struct row *rows = calloc(nr, sizeof(*rows));
 
 	for (i = 0; i < nr && rows; i++) {
@@ -66,14 +66,12 @@ static void print_table(struct json_object *vms)
 		rows[i].cells[3] = cell(vm, "vcpus");
 		rows[i].cells[4] = cell(vm, "memory");
 		rows[i].cells[5] = cell(agent, "version");
-		rows[i].cells[6] = cell(agent, "kernel");
+		rows[i].cells[6] = cell(agent, "scope");
+		rows[i].cells[7] = cell(agent, "kernel");
 	}
 	if (rows)
 		print_rows(titles, sizeof(titles) / sizeof(titles[0]), rows, (int)nr);
-	for (i = 0; i < nr && rows; i++)
-		for (column = 0; column < sizeof(titles) / sizeof(titles[0]); column++)
-			free(rows[i].cells[column]);
-	free(rows);
+	free_rows(rows, (int)nr);
 }
 
 static int report_directory(const struct options *options, int err)

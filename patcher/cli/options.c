@@ -16,7 +16,7 @@ void usage(FILE *to, const struct command *command)
 		command->summary);
 }
 
-static int wrong(const struct options *options, const char *problem, const char *what)
+int options_wrong(const struct options *options, const char *problem, const char *what)
 {
 	report(options, USAGE, "usage", NULL, "%s: %s%s", options->command->name, problem, what);
 	usage(stderr, options->command);
@@ -30,8 +30,8 @@ static int take_timeout(struct options *options, const char *value)
 
 	/* Written so that NaN is refused too. */
 	if (!value || end == value || *end || !(seconds >= 0.001 && seconds <= MAX_SECONDS))
-		return wrong(options, "--timeout needs seconds, from 0.001 to 3600, not ",
-			     value ? value : "nothing");
+		return options_wrong(options, "--timeout needs seconds, from 0.001 to 3600, not ",
+				     value ? value : "nothing");
 	options->timeout_ms = (unsigned int)(seconds * 1000 + 0.5);
 	return DONE;
 }
@@ -50,14 +50,15 @@ static int take_option(struct options *options, const char *option, const char *
 		options->yes = true;
 	} else if (!strcmp(option, "--socket-dir") && takes & TAKES_SETUP) {
 		if (!next || *next != '/')
-			return wrong(options,
-				     "--socket-dir needs hvpoked's directory, a whole path", "");
+			return options_wrong(options,
+					     "--socket-dir needs hvpoked's directory, a whole path",
+					     "");
 		*used = true;
 		options->socket_dir = next;
 	} else if (!strcmp(option, "--connect")) {
 		if (!next)
-			return wrong(options, "--connect needs libvirt's URI, as qemu:///system",
-				     "");
+			return options_wrong(
+				options, "--connect needs libvirt's URI, as qemu:///system", "");
 		*used = true;
 		options->connect = next;
 	} else if (!strcmp(option, "--native") && takes & TAKES_NATIVE) {
@@ -68,15 +69,13 @@ static int take_option(struct options *options, const char *option, const char *
 	} else if (!strncmp(option, "--timeout=", 10) && takes & TAKES_TIMEOUT) {
 		return take_timeout(options, option + 10);
 	} else {
-		return wrong(options, "unknown option ", option);
+		return options_wrong(options, "unknown option ", option);
 	}
 	return DONE;
 }
 
 int options_parse(struct options *options, int argc, char **argv)
 {
-	int wanted = options->command->nr_args; /* -1: none or one */
-	int limit = wanted < 0 ? 1 : wanted;
 	bool only_args = false, used;
 	int i, err;
 
@@ -91,15 +90,15 @@ int options_parse(struct options *options, int argc, char **argv)
 			if (err)
 				return err;
 			i += used;
-		} else if (options->nr_args < limit) {
+		} else if (options->nr_args < options->command->max_args) {
 			options->args[options->nr_args++] = argv[i];
 		} else {
-			return wrong(
+			return options_wrong(
 				options,
 				"one argument too many (quote a query that has spaces): ", argv[i]);
 		}
 	}
-	if (!options->help && wanted >= 0 && options->nr_args < wanted)
-		return wrong(options, "an argument is missing", "");
+	if (!options->help && options->nr_args < options->command->min_args)
+		return options_wrong(options, "an argument is missing", "");
 	return DONE;
 }

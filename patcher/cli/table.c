@@ -144,3 +144,12 @@ void print_rows(const char *const *titles, int nr_columns, const struct row *row
 		putchar('\n');
 	}
 }
+
+void free_rows(struct row *rows, int nr_rows)
+{
+	for (int row = 0; rows && row < nr_rows; row++)
+		for (size_t column = 0; column < sizeof(rows->cells) / sizeof(rows->cells[0]);
+		     column++)
+			free(rows[row].cells[column]);
+	free(rows);
+}

@@ -205,13 +205,30 @@ static int report_call(const struct options *options, const char *name, int err,
 				     : strerror(-err));
 }
 
+int vm_ask(const struct options *options, struct hvp_client *client, const char *name,
+	   const char *method, struct json_object *params, unsigned int timeout_ms, bool progress,
+	   struct json_object **result)
+{
+	struct json_object *error = NULL;
+	int64_t id;
+	int err;
+
+	id = hvp_client_send(client, method, params, REQUEST_MS);
+	if (id > 0)
+		err = wait_answer(client, id, timeout_ms + (progress ? GRACE_MS : 0), progress,
+				  result, &error);
+	else
+		err = (int)id;
+	if (err)
+		return report_call(options, name, err, timeout_ms);
+	return error ? report_reply(options, error) : DONE;
+}
+
 int vm_call(const struct options *options, const char *name, const char *method,
 	    struct json_object *params, unsigned int timeout_ms, bool progress,
 	    struct json_object **result)
 {
-	struct json_object *error = NULL;
 	struct hvp_client *client = NULL;
-	int64_t id;
 	int err;
 
 	err = vm_connect(options, name, &client);
@@ -219,16 +236,9 @@ int vm_call(const struct options *options, const char *name, const char *method,
 		json_object_put(params);
 		return err;
 	}
-	id = hvp_client_send(client, method, params, REQUEST_MS);
-	if (id > 0)
-		err = wait_answer(client, id, timeout_ms + (progress ? GRACE_MS : 0), progress,
-				  result, &error);
-	else
-		err = (int)id;
+	err = vm_ask(options, client, name, method, params, timeout_ms, progress, result);
 	hvp_client_close(client);
-	if (err)
-		return report_call(options, name, err, timeout_ms);
-	return error ? report_reply(options, error) : DONE;
+	return err;
 }
 
 int show_result(const struct options *options, struct json_object *result)

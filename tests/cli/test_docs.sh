@@ -41,7 +41,7 @@ codes() {
 promised() { sed -n '/^## Errors/,/^## Methods/s/^| `\([a-z-]*\)` .*/\1/p' "$protocol"; }
 methods() {
 	{
-		sed -n 's/^\t{ *"\([a-z]*\)", hvp_service_.*/\1/p' patcher/service.h
+		sed -n 's/^\t{ *"\([a-z-]*\)", hvp_service_.*/\1/p' patcher/service.h
 		sed -n 's/^\t{ *"\([a-z]*\)", handle_.*/\1/p' vmm/vm_control.c
 		echo subscribe
 	} | sort -u

@@ -133,6 +133,7 @@ enum hvpoke_status fake_hello_ranges(struct fake *fake, const struct hvpoke_rang
 	struct hvpoke_cmd *cmd = fake_cmd(fake);
 
 	memset(cmd, 0, sizeof(*cmd));
+	cmd->hello.scope = fake->scope;
 	cmd->hello.nr_ranges = nr;
 	cmd->hello.ranges_gpa = fake_list(fake, FAKE_LIST, range, nr);
 	strcpy(cmd->hello.kernel, "6.1.0-test");
@@ -162,31 +163,46 @@ enum hvpoke_status fake_batch(struct fake *fake, const struct hvpoke_entry *entr
 	return fake_ring(fake, HVPOKE_CMD_BATCH);
 }
 
+/* @target_at: where a displacement of 4 bytes stands (1 if there are 2 bytes in all); 0: none. */
+static const struct form {
+	uint8_t len, target_at, kind;
+	uint8_t insn[HVPOKE_MAX_INSN];
+} forms[] = {
+	[FAKE_NOP2] = {2, 0, HVPOKE_SITE_INSN, {0x66, 0x90}},
+	[FAKE_JMP2] = {2, 1, HVPOKE_SITE_INSN, {0xeb}},
+	[FAKE_NOP5] = {5, 0, HVPOKE_SITE_INSN, {0x0f, 0x1f, 0x44, 0x00, 0x00}},
+	[FAKE_JMP5] = {5, 1, HVPOKE_SITE_INSN, {0xe9}},
+	[FAKE_CALL5] = {5, 1, HVPOKE_SITE_INSN, {0xe8}},
+	[FAKE_RET5] = {5, 0, HVPOKE_SITE_INSN, {0xc3, 0xcc, 0xcc, 0xcc, 0xcc}},
+	[FAKE_XOR5] = {5, 0, HVPOKE_SITE_INSN, {0x2e, 0x2e, 0x2e, 0x31, 0xc0}},
+	[FAKE_XORQ5] = {5, 0, HVPOKE_SITE_INSN, {0x66, 0x66, 0x48, 0x31, 0xc0}},
+	[FAKE_UD5] = {5, 0, HVPOKE_SITE_INSN, {0x67, 0x48, 0x0f, 0xb9, 0x3a}},
+	[FAKE_JCC6] = {6, 2, HVPOKE_SITE_INSN, {0x0f, 0x85}},
+	[FAKE_INT3] = {1, 0, HVPOKE_SITE_PROBE, {0xcc}},
+	[FAKE_PUSH1] = {1, 0, HVPOKE_SITE_PROBE, {0x55}},
+	/* INT3 in place of a PUSH %rbp, with a MOV and half of another instruction behind it. */
+	[FAKE_INT3_5] = {5, 0, HVPOKE_SITE_PROBE, {0xcc, 0x48, 0x89, 0xe5, 0x41}},
+	[FAKE_PROBE_JMP5] = {5, 1, HVPOKE_SITE_PROBE, {0xe9}},
+};
+
 uint8_t fake_insn(uint8_t *insn, enum fake_insn which, uint32_t target)
 {
-	static const uint8_t form[][HVPOKE_MAX_INSN] = {
-		[FAKE_NOP2] = {0x66, 0x90},
-		[FAKE_JMP2] = {0xeb},
-		[FAKE_NOP5] = {0x0f, 0x1f, 0x44, 0x00, 0x00},
-		[FAKE_JMP5] = {0xe9},
-		[FAKE_CALL5] = {0xe8},
-	};
+	const struct form *form = &forms[which];
 
-	memcpy(insn, form[which], HVPOKE_MAX_INSN);
-	if (which == FAKE_JMP2)
-		insn[1] = target;
-	if (which == FAKE_JMP5 || which == FAKE_CALL5)
-		memcpy(insn + 1, &target, sizeof(target));
-	return which == FAKE_NOP2 || which == FAKE_JMP2 ? 2 : 5;
+	memcpy(insn, form->insn, HVPOKE_MAX_INSN);
+	if (form->target_at)
+		memcpy(insn + form->target_at, &target, form->len == 2 ? 1 : sizeof(target));
+	return form->len;
 }
 
 struct hvpoke_entry fake_entry(uint64_t addr, enum fake_insn old, enum fake_insn new_insn,
 			       uint32_t target)
 {
-	struct hvpoke_entry entry = {.gpa = addr};
+	struct hvpoke_entry entry = {.gpa = addr, .kind = forms[old].kind};
 
 	entry.len = fake_insn(entry.old_insn, old, target);
 	assert_int_equal(fake_insn(entry.new_insn, new_insn, target), entry.len);
+	assert_int_equal(forms[new_insn].kind, entry.kind);
 	if ((addr & HVPOKE_PAGE_MASK) + entry.len > HVPOKE_PAGE_SIZE)
 		entry.gpa2 = (addr | HVPOKE_PAGE_MASK) + 1;
 	return entry;
@@ -213,4 +229,48 @@ bool fake_holds(struct fake *fake, const struct hvpoke_entry *entry, const uint8
 	return !memcmp(fake_at(fake, entry->gpa), insn, first) &&
 	       (!entry->gpa2 ||
 		!memcmp(fake_at(fake, entry->gpa2), insn + first, entry->len - first));
+}
+
+void fake_refused(struct fake *fake, const struct hvpoke_entry *entry, uint32_t nr,
+		  enum hvpoke_status status, uint32_t bad_index)
+{
+	static uint8_t before[FAKE_RAM - FAKE_TEXT];
+	unsigned int pauses = fake->pauses;
+
+	memcpy(before, fake_at(fake, FAKE_TEXT), sizeof(before));
+	assert_int_equal(fake_batch(fake, entry, nr), status);
+	assert_int_equal(fake_cmd(fake)->batch.bad_index, bad_index);
+	assert_int_equal(fake_cmd(fake)->batch.written, 0);
+	assert_int_equal(fake_cmd(fake)->batch.pause_ns, 0);
+	assert_int_equal(fake_cmd(fake)->batch.apply_ns, 0);
+	assert_int_equal(fake->pauses, pauses);
+	assert_memory_equal(fake_at(fake, FAKE_TEXT), before, sizeof(before));
+}
+
+void fake_applied(struct fake *fake, const struct hvpoke_entry *entry, uint32_t nr)
+{
+	unsigned int pauses = fake->pauses;
+
+	assert_int_equal(fake_batch(fake, entry, nr), HVPOKE_OK);
+	assert_int_equal(fake_cmd(fake)->batch.bad_index, HVPOKE_NO_INDEX);
+	assert_int_equal(fake_cmd(fake)->batch.written, nr);
+	assert_int_equal(fake->pauses, pauses + 1);
+	assert_false(fake->busy);
+	for (uint32_t i = 0; i < nr; i++)
+		assert_true(fake_holds(fake, &entry[i], entry[i].new_insn));
+}
+
+bool fake_add_key(struct hvpoke_complete *answer, const char *name, bool enabled, uint32_t sites)
+{
+	struct hvpoke_key key = {.enabled = enabled, .sites = sites};
+	uint8_t *record = answer->data + answer->data_len;
+
+	key.size = (sizeof(key) + strlen(name) + 1 + 3) & ~3u;
+	if (key.size > sizeof(answer->data) - answer->data_len)
+		return false;
+	memset(record, 0, key.size);
+	memcpy(record, &key, sizeof(key));
+	memcpy(record + sizeof(key), name, strlen(name) + 1);
+	answer->data_len += key.size;
+	return true;
 }

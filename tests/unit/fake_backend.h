@@ -30,7 +30,8 @@ struct fake {
 	atomic_uint pauses, resumes, notifies;
 	int pause_err; /* what pause() fails with, or 0 */
 	int notify_err;
-	bool busy; /* paused just now */
+	bool busy;	/* paused just now */
+	uint32_t scope; /* of the next hello: an enum hvpoke_scope */
 	/* Called at the end of pause(): what the guest did last before it stood still. */
 	void (*at_pause)(struct fake *fake);
 	void (*at_resume)(struct fake *fake); /* at the start of resume() */
@@ -59,7 +60,24 @@ void fake_hello(struct fake *fake);
 enum hvpoke_status fake_batch(struct fake *fake, const struct hvpoke_entry *entry, uint32_t nr);
 
 /* Sites. @target goes into the displacement. */
-enum fake_insn { FAKE_NOP2, FAKE_JMP2, FAKE_NOP5, FAKE_JMP5, FAKE_CALL5 };
+enum fake_insn {
+	FAKE_NOP2,
+	FAKE_JMP2,
+	FAKE_NOP5,
+	FAKE_JMP5,
+	FAKE_CALL5,
+	/* With HVPOKE_SCOPE_ALL only. */
+	FAKE_RET5,
+	FAKE_XOR5,
+	FAKE_XORQ5,
+	FAKE_UD5,
+	FAKE_JCC6,
+	/* Of HVPOKE_SITE_PROBE. */
+	FAKE_INT3,
+	FAKE_PUSH1,
+	FAKE_INT3_5,
+	FAKE_PROBE_JMP5,
+};
 uint8_t fake_insn(uint8_t *insn, enum fake_insn which, uint32_t target); /* returns its length */
 struct hvpoke_entry fake_entry(uint64_t addr, enum fake_insn old, enum fake_insn new_insn,
 			       uint32_t target);
@@ -67,5 +85,14 @@ struct hvpoke_entry fake_entry(uint64_t addr, enum fake_insn old, enum fake_insn
 void fake_put(struct fake *fake, const struct hvpoke_entry *entry, const uint8_t *insn);
 /* Do they stand there? */
 bool fake_holds(struct fake *fake, const struct hvpoke_entry *entry, const uint8_t *insn);
+
+/* A batch that must be refused, without a pause and without a byte of text changed. */
+void fake_refused(struct fake *fake, const struct hvpoke_entry *entry, uint32_t nr,
+		  enum hvpoke_status status, uint32_t bad_index);
+/* A batch that must be applied, in one pause. */
+void fake_applied(struct fake *fake, const struct hvpoke_entry *entry, uint32_t nr);
+
+/* A key, in the agent's answer to HVPOKE_REQ_LIST_KEYS. False: there is no room for it. */
+bool fake_add_key(struct hvpoke_complete *answer, const char *name, bool enabled, uint32_t sites);
 
 #endif /* FAKE_BACKEND_H */

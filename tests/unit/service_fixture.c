@@ -62,6 +62,7 @@ int service_teardown(void **state)
 
 	close(f->fd);
 	server_stop(&f->server);
+	hvp_service_release(&f->service);
 	fake_free(&f->fake);
 	free(f);
 	return 0;

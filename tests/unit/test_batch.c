@@ -29,36 +29,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* A batch that must be refused, without a pause and without a byte of text changed. */
-static void refused(struct fake *fake, const struct hvpoke_entry *entry, uint32_t nr,
-		    enum hvpoke_status status, uint32_t bad_index)
-{
-	static uint8_t before[FAKE_RAM - FAKE_TEXT];
-	unsigned int pauses = fake->pauses;
-
-	memcpy(before, fake_at(fake, FAKE_TEXT), sizeof(before));
-	assert_int_equal(fake_batch(fake, entry, nr), status);
-	assert_int_equal(fake_cmd(fake)->batch.bad_index, bad_index);
-	assert_int_equal(fake_cmd(fake)->batch.written, 0);
-	assert_int_equal(fake_cmd(fake)->batch.pause_ns, 0);
-	assert_int_equal(fake_cmd(fake)->batch.apply_ns, 0);
-	assert_int_equal(fake->pauses, pauses);
-	assert_memory_equal(fake_at(fake, FAKE_TEXT), before, sizeof(before));
-}
-
-static void applied(struct fake *fake, const struct hvpoke_entry *entry, uint32_t nr)
-{
-	unsigned int pauses = fake->pauses;
-
-	assert_int_equal(fake_batch(fake, entry, nr), HVPOKE_OK);
-	assert_int_equal(fake_cmd(fake)->batch.bad_index, HVPOKE_NO_INDEX);
-	assert_int_equal(fake_cmd(fake)->batch.written, nr);
-	assert_int_equal(fake->pauses, pauses + 1);
-	assert_false(fake->busy);
-	for (uint32_t i = 0; i < nr; i++)
-		assert_true(fake_holds(fake, &entry[i], entry[i].new_insn));
-}
-
 /* Three good sites, put in place; the tests spoil one of them. */
 static void good_three(struct fake *fake, struct hvpoke_entry *entry)
 {
@@ -87,7 +57,7 @@ static void all_forms_are_written(void **state)
 	for (uint32_t i = 0; i < nr; i++)
 		fake_put(fake, &entry[i], entry[i].old_insn);
 	((uint8_t *)fake_at(fake, at))[0] = 0x5a;
-	applied(fake, entry, nr);
+	fake_applied(fake, entry, nr);
 	assert_int_equal(((uint8_t *)fake_at(fake, at))[0], 0x5a);
 }
 
@@ -95,7 +65,7 @@ static void empty_batch_pauses(void **state)
 {
 	struct fake *fake = *state;
 
-	applied(fake, NULL, 0);
+	fake_applied(fake, NULL, 0);
 	assert_true(fake_cmd(fake)->batch.pause_ns > 0);
 	/* The list is not looked at. */
 	fake_cmd(fake)->batch.entries_gpa = UINT64_MAX;
@@ -132,6 +102,9 @@ static void each_rule_names_its_site(void **state)
 	} rule[] = {
 		{"reserved", offsetof(struct hvpoke_entry, reserved), 1, HVPOKE_BAD_HEADER},
 		{"reserved", sizeof(struct hvpoke_entry) - 1, 0x80, HVPOKE_BAD_HEADER},
+		{"kind 1", offsetof(struct hvpoke_entry, kind), HVPOKE_SITE_PROBE, HVPOKE_BAD_KIND},
+		{"kind 2", offsetof(struct hvpoke_entry, kind), 2, HVPOKE_BAD_KIND},
+		{"kind 255", offsetof(struct hvpoke_entry, kind), 255, HVPOKE_BAD_KIND},
 		{"length 0", offsetof(struct hvpoke_entry, len), 0, HVPOKE_BAD_LENGTH},
 		{"length 1", offsetof(struct hvpoke_entry, len), 1, HVPOKE_BAD_LENGTH},
 		{"length 3", offsetof(struct hvpoke_entry, len), 3, HVPOKE_BAD_LENGTH},
@@ -154,11 +127,17 @@ static void each_rule_names_its_site(void **state)
 			/* A site behind it that is bad too must not be the one that is named. */
 			if (i < 2)
 				entry[2].len = 77;
-			refused(fake, entry, 3, rule[r].status, i);
+			fake_refused(fake, entry, 3, rule[r].status, i);
 		}
 	}
 	good_three(fake, entry);
-	applied(fake, entry, 3);
+	fake_applied(fake, entry, 3);
+}
+
+/* For what the agent takes over if nobody says anything. */
+static bool known(const uint8_t *insn, unsigned int len)
+{
+	return hvp_insn_known(HVPOKE_SITE_INSN, insn, insn, len, HVPOKE_SCOPE_DYNDBG);
 }
 
 /* CASES 4: no byte but those of the forms passes, in any place of an instruction. */
@@ -185,20 +164,18 @@ static void only_whole_forms_pass(void **state)
 	assert_int_equal(fake->pauses, 0);
 	entry = fake_entry(FAKE_TEXT, FAKE_NOP2, FAKE_NOP2, 0);
 	for (int value = 0; value < 256; value++) {
-		uint8_t two[HVPOKE_MAX_INSN] = {value, 0x90};
+		uint8_t two[2][HVPOKE_MAX_INSN] = {{value, 0x90}, {0x66, value}};
 
-		assert_int_equal(hvp_insn_known(two, 2), value == 0x66 || value == 0xeb);
-		two[0] = 0x66;
-		two[1] = value;
-		assert_int_equal(hvp_insn_known(two, 2), value == 0x90);
-		assert_false(hvp_insn_known(two, 1) || hvp_insn_known(two, 3));
+		assert_int_equal(known(two[0], 2), value == 0x66 || value == 0xeb);
+		assert_int_equal(known(two[1], 2), value == 0x90);
+		assert_false(known(two[1], 1) || known(two[1], 3));
 	}
 	/* Bytes past a short instruction are part of no form. */
 	entry.new_insn[2] = 0xcc;
-	refused(fake, &entry, 1, HVPOKE_BAD_OPCODE, 0);
+	fake_refused(fake, &entry, 1, HVPOKE_BAD_OPCODE, 0);
 	entry.new_insn[2] = 0;
 	entry.old_insn[4] = 1;
-	refused(fake, &entry, 1, HVPOKE_BAD_OPCODE, 0);
+	fake_refused(fake, &entry, 1, HVPOKE_BAD_OPCODE, 0);
 }
 
 static void order_is_checked(void **state)
@@ -208,20 +185,20 @@ static void order_is_checked(void **state)
 
 	good_three(fake, entry);
 	entry[1].gpa = entry[0].gpa - 0x10;
-	refused(fake, entry, 3, HVPOKE_UNSORTED, 1);
+	fake_refused(fake, entry, 3, HVPOKE_UNSORTED, 1);
 	entry[1].gpa = entry[0].gpa; /* twice the same */
-	refused(fake, entry, 3, HVPOKE_OVERLAP, 1);
+	fake_refused(fake, entry, 3, HVPOKE_OVERLAP, 1);
 	entry[1].gpa = entry[0].gpa + 4;
-	refused(fake, entry, 3, HVPOKE_OVERLAP, 1);
+	fake_refused(fake, entry, 3, HVPOKE_OVERLAP, 1);
 	entry[1].gpa = entry[0].gpa + 5;
 	fake_put(fake, &entry[1], entry[1].old_insn);
 	entry[2].gpa = entry[1].gpa + 1;
-	refused(fake, entry, 3, HVPOKE_OVERLAP, 2);
+	fake_refused(fake, entry, 3, HVPOKE_OVERLAP, 2);
 	entry[2].gpa = entry[1].gpa - 1;
-	refused(fake, entry, 3, HVPOKE_UNSORTED, 2);
+	fake_refused(fake, entry, 3, HVPOKE_UNSORTED, 2);
 	entry[2].gpa = entry[1].gpa + 2;
 	fake_put(fake, &entry[2], entry[2].old_insn);
-	applied(fake, entry, 3);
+	fake_applied(fake, entry, 3);
 }
 
 static void text_ranges_are_checked(void **state)
@@ -234,26 +211,26 @@ static void text_ranges_are_checked(void **state)
 	entry[1] = fake_entry(end - 5, FAKE_NOP5, FAKE_JMP5, 1);
 	fake_put(fake, &entry[0], entry[0].old_insn);
 	fake_put(fake, &entry[1], entry[1].old_insn);
-	applied(fake, entry, 2);
+	fake_applied(fake, entry, 2);
 
 	entry[0] = fake_entry(FAKE_TEXT - 1 - 5, FAKE_NOP5, FAKE_JMP5, 1);
-	refused(fake, entry, 1, HVPOKE_NOT_TEXT, 0);
+	fake_refused(fake, entry, 1, HVPOKE_NOT_TEXT, 0);
 	entry[0] = fake_entry(FAKE_TEXT, FAKE_NOP5, FAKE_JMP5, 1);
 	entry[1] = fake_entry(end, FAKE_NOP5, FAKE_JMP5, 1);
-	refused(fake, entry, 2, HVPOKE_NOT_TEXT, 1);
+	fake_refused(fake, entry, 2, HVPOKE_NOT_TEXT, 1);
 	entry[1] = fake_entry(FAKE_RAM - 5, FAKE_NOP5, FAKE_JMP5, 1);
-	refused(fake, entry, 2, HVPOKE_NOT_TEXT, 1);
+	fake_refused(fake, entry, 2, HVPOKE_NOT_TEXT, 1);
 	entry[1] = fake_entry(FAKE_RAM, FAKE_NOP5, FAKE_JMP5, 1);
-	refused(fake, entry, 2, HVPOKE_BAD_GPA, 1);
+	fake_refused(fake, entry, 2, HVPOKE_BAD_GPA, 1);
 	/* The command page, the list, and a sum that wraps around. */
 	entry[0] = fake_entry(FAKE_CMD, FAKE_NOP5, FAKE_JMP5, 1);
-	refused(fake, entry, 1, HVPOKE_NOT_TEXT, 0);
+	fake_refused(fake, entry, 1, HVPOKE_NOT_TEXT, 0);
 	entry[0] = fake_entry(FAKE_LIST, FAKE_NOP5, FAKE_JMP5, 1);
-	refused(fake, entry, 1, HVPOKE_NOT_TEXT, 0);
+	fake_refused(fake, entry, 1, HVPOKE_NOT_TEXT, 0);
 	entry[0] = fake_entry(UINT64_MAX - 4, FAKE_NOP5, FAKE_JMP5, 1);
-	refused(fake, entry, 1, HVPOKE_BAD_GPA, 0);
+	fake_refused(fake, entry, 1, HVPOKE_BAD_GPA, 0);
 	entry[0] = fake_entry(UINT64_MAX - 1, FAKE_NOP2, FAKE_JMP2, 1);
-	refused(fake, entry, 1, HVPOKE_BAD_GPA, 0);
+	fake_refused(fake, entry, 1, HVPOKE_BAD_GPA, 0);
 }
 
 /* Two ranges that touch are still two pieces of text: no site is part of both. */
@@ -268,10 +245,10 @@ static void a_site_lies_in_one_range(void **state)
 
 	assert_int_equal(fake_hello_ranges(fake, range, 2), HVPOKE_OK);
 	fake_put(fake, &entry, entry.old_insn);
-	refused(fake, &entry, 1, HVPOKE_NOT_TEXT, 0);
+	fake_refused(fake, &entry, 1, HVPOKE_NOT_TEXT, 0);
 	entry.gpa -= 2;
 	fake_put(fake, &entry, entry.old_insn);
-	applied(fake, &entry, 1);
+	fake_applied(fake, &entry, 1);
 }
 
 static void the_list_must_be_ram(void **state)
@@ -302,7 +279,7 @@ static void the_list_must_be_ram(void **state)
 	}
 	fake_cmd(fake)->batch.entries_gpa = 0;
 	assert_int_equal(fake_ring(fake, HVPOKE_CMD_BATCH), HVPOKE_BAD_GPA);
-	applied(fake, entry, 300);
+	fake_applied(fake, entry, 300);
 }
 
 /* A chain that is too short, and one that runs in a circle. */
@@ -363,7 +340,7 @@ static void one_mismatch_writes_nothing(void **state)
 		assert_memory_equal(text, before, sizeof(before));
 		*last ^= 1;
 	}
-	applied(fake, entry, 200);
+	fake_applied(fake, entry, 200);
 }
 
 static void put_int3(struct fake *fake)
@@ -386,7 +363,7 @@ static void int3_at_a_site_is_a_mismatch(void **state)
 	assert_int_equal(*(uint8_t *)fake_at(fake, FAKE_TEXT + 0x20), 0xcc);
 	fake->at_pause = NULL;
 	fake_put(fake, &entry[1], entry[1].old_insn);
-	applied(fake, entry, 3);
+	fake_applied(fake, entry, 3);
 }
 
 static void a_pause_that_fails(void **state)
@@ -405,11 +382,11 @@ static void a_pause_that_fails(void **state)
 	good_three(fake, entry);
 	for (size_t i = 0; i < sizeof(fault) / sizeof(*fault); i++) {
 		fake->pause_err = fault[i].err;
-		refused(fake, entry, 3, fault[i].status, HVPOKE_NO_INDEX);
+		fake_refused(fake, entry, 3, fault[i].status, HVPOKE_NO_INDEX);
 		assert_int_equal(fake->resumes, 0);
 	}
 	fake->pause_err = 0;
-	applied(fake, entry, 3);
+	fake_applied(fake, entry, 3);
 }
 
 static enum hvpoke_status second_status;
@@ -439,7 +416,7 @@ static void a_second_batch_is_busy(void **state)
 	good_three(fake, entry);
 	fake->at_pause = ring_again;
 	second_status = HVPOKE_OK;
-	applied(fake, entry, 3);
+	fake_applied(fake, entry, 3);
 	assert_int_equal(second_status, HVPOKE_BUSY);
 	hvp_guest_stats(fake->guest, &stats);
 	assert_int_equal(stats.batches, 1);

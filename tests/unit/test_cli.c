@@ -107,6 +107,7 @@ static int teardown(void **state)
 	if (atomic_exchange(&f->guest_runs, false))
 		pthread_join(f->guest, NULL);
 	server_stop(&f->server);
+	hvp_service_release(&f->service);
 	fake_free(&f->fake);
 	free(f);
 	return 0;
@@ -421,6 +422,14 @@ static void completes_names(void **state)
 		{"hvpoke toggle vm --na", "--native\n"},
 		{"hvpoke --v", "--version\n"},
 		{"hvpoke help idl", "idle\n"},
+		{"hvpoke key v", "vm\n"},
+		{"hvpoke key vm ", "list on off\n"},
+		{"hvpoke scope vm st", "static_keys\n"},
+		{"hvpoke queue vm c", "clear commit\n"},
+		{"hvpoke queue vm add ", "toggle key event\n"},
+		{"hvpoke queue vm add key ", "on off\n"},
+		{"hvpoke queue vm show ", "\n"},
+		{"hvpoke event --na", "--native\n"},
 	};
 	struct fixture *f = *state;
 	char path[128];

@@ -83,6 +83,33 @@ static void hello_registers_the_agent(void **state)
 	assert_int_equal(fake_ring(fake, HVPOKE_CMD_BYE), HVPOKE_NOT_HELLO);
 }
 
+/* The scope decides what a batch may do, so one that is unknown changes nothing. */
+static void the_scope_is_checked(void **state)
+{
+	struct fake *fake = *state;
+	struct hvp_agent_info info;
+
+	for (uint32_t scope = HVPOKE_SCOPE_DYNDBG; scope <= HVPOKE_SCOPE_ALL; scope++) {
+		fake->scope = scope;
+		fake_hello(fake);
+		hvp_guest_agent(fake->guest, &info);
+		assert_int_equal(info.scope, scope);
+	}
+	fake->scope = HVPOKE_SCOPE_STATIC_KEYS;
+	fake_hello(fake);
+	for (fake->scope = HVPOKE_SCOPE_ALL + 1; fake->scope; fake->scope <<= 1) {
+		assert_int_equal(fake_hello_ranges(fake, NULL, 0), HVPOKE_BAD_HEADER);
+		assert_int_equal(fake_cmd(fake)->hello.bad_index, HVPOKE_NO_INDEX);
+	}
+	fake->scope = HVPOKE_SCOPE_DYNDBG;
+	fake_hello_ranges(fake, NULL, 0);
+	fake_cmd(fake)->hello.reserved = 1;
+	fake_cmd(fake)->hello.scope = HVPOKE_SCOPE_ALL;
+	assert_int_equal(fake_ring(fake, HVPOKE_CMD_HELLO), HVPOKE_BAD_HEADER);
+	hvp_guest_agent(fake->guest, &info);
+	assert_int_equal(info.scope, HVPOKE_SCOPE_DYNDBG);
+}
+
 static void commands_need_a_hello(void **state)
 {
 	struct fake *fake = *state;
@@ -290,6 +317,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(command_page_must_be_ram, setup, teardown),
 		cmocka_unit_test_setup_teardown(header_is_checked, setup, teardown),
 		cmocka_unit_test_setup_teardown(hello_registers_the_agent, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_scope_is_checked, setup, teardown),
 		cmocka_unit_test_setup_teardown(commands_need_a_hello, setup, teardown),
 		cmocka_unit_test_setup_teardown(guest_strings_are_made_harmless, setup, teardown),
 		cmocka_unit_test_setup_teardown(ranges_are_checked, setup, teardown),

@@ -117,7 +117,7 @@ static void as_many_as_there_may_be(void **state)
 	lay_out(fake, HVPOKE_MAX_SITES);
 	apply(fake, HVPOKE_MAX_SITES);
 	entry[HVPOKE_MAX_SITES - 1].gpa--;
-	entry[HVPOKE_MAX_SITES - 1].reserved[4] = 1;
+	entry[HVPOKE_MAX_SITES - 1].reserved[1] = 1;
 	assert_int_equal(fake_batch(fake, entry, HVPOKE_MAX_SITES), HVPOKE_BAD_HEADER);
 	assert_int_equal(fake_cmd(fake)->batch.bad_index, HVPOKE_MAX_SITES - 1);
 }

@@ -22,10 +22,10 @@
 #define DATA	 (FAKE_LIST + HVPOKE_PAGE_SIZE)
 
 /*
- * The batch in both directions. The two differ in one word of an entry only (old
- * bytes and the first two new ones), so that an entry of which one word is of
- * either direction is never a good one of a third kind: NOP is 0f 1f 44 00 00, and
- * the jumps are e9 xx 44 00 00.
+ * The batch in both directions. They differ in two words of an entry: old and new bytes.
+ * An entry of which one word is of either direction must never be a good one of a third
+ * kind, which would be applied and change nothing. So the sites are optimized
+ * kprobes: a jump for a jump, and INT3 for INT3, is refused.
  */
 static struct hvpoke_entry batch[2][NR_SITES];
 static atomic_uint direction; /* which of them is next */
@@ -113,11 +113,14 @@ static void write_batch(struct fake *fake)
 static void prepare(struct fake *fake, uint8_t *text[2])
 {
 	fake_init(fake, FAKE_RAM);
+	fake->scope = HVPOKE_SCOPE_ALL;
 	fake_hello(fake);
 	memset(fake_at(fake, FAKE_TEXT), 0x5a, FAKE_RAM - FAKE_TEXT);
 	for (unsigned int i = 0; i < NR_SITES; i++) {
-		batch[0][i] = fake_entry(FIRST + i * STEP, FAKE_NOP5, FAKE_JMP5, 0x4400 + i);
-		batch[1][i] = fake_entry(FIRST + i * STEP, FAKE_JMP5, FAKE_NOP5, 0x4400 + i);
+		batch[0][i] =
+			fake_entry(FIRST + i * STEP, FAKE_INT3_5, FAKE_PROBE_JMP5, 0x4400 + i);
+		batch[1][i] =
+			fake_entry(FIRST + i * STEP, FAKE_PROBE_JMP5, FAKE_INT3_5, 0x4400 + i);
 	}
 	for (unsigned int form = 2; form--;) {
 		for (unsigned int i = 0; i < NR_SITES; i++)
@@ -132,8 +135,8 @@ static void prepare(struct fake *fake, uint8_t *text[2])
 
 static void each_batch_is_whole_or_refused(void **state)
 {
-	static uint8_t nops[FAKE_RAM - FAKE_TEXT], jumps[FAKE_RAM - FAKE_TEXT];
-	uint8_t *text[2] = {nops, jumps};
+	static uint8_t probes[FAKE_RAM - FAKE_TEXT], jumps[FAKE_RAM - FAKE_TEXT];
+	uint8_t *text[2] = {probes, jumps};
 	unsigned int applied = 0;
 	size_t size;
 	pthread_t thread;
@@ -150,12 +153,12 @@ static void each_batch_is_whole_or_refused(void **state)
 		}
 		write_batch(&fake);
 		/* All that is not the sites' as well, now and then: it takes long. */
-		size = round % 2048 ? (NR_SITES + 1) * STEP : sizeof(nops);
+		size = round % 2048 ? (NR_SITES + 1) * STEP : sizeof(probes);
 		assert_true(!memcmp(fake_at(&fake, FAKE_TEXT), text[direction], size));
 	}
 	stop = true;
 	pthread_join(thread, NULL);
-	assert_memory_equal(fake_at(&fake, FAKE_TEXT), text[direction], sizeof(nops));
+	assert_memory_equal(fake_at(&fake, FAKE_TEXT), text[direction], sizeof(probes));
 	print_message("%u of %u batches applied\n", applied, ROUNDS);
 	assert_in_range(applied, ROUNDS / 100, ROUNDS - ROUNDS / 100);
 	fake_free(&fake);

@@ -25,9 +25,9 @@ static void informs(void **state)
 	raw_say(f->fd, "{\"id\":1,\"method\":\"info\"}");
 	result = next(f, "result");
 	expect_text(result, "state", "\"paused\"");
-	expect_text(
-		result, "agent",
-		"{\"present\":true,\"kernel\":\"6.1.0-test\",\"version\":\"1.0\",\"ranges\":1}");
+	expect_text(result, "agent",
+		    "{\"present\":true,\"kernel\":\"6.1.0-test\",\"version\":\"1.0\",\"ranges\":1,"
+		    "\"scope\":\"dyndbg\"}");
 	json_object_put(result);
 }
 
@@ -64,6 +64,7 @@ static void counts(void **state)
 	expect_text(result, "requests", "0");
 	expect_text(result, "sites", "0");
 	expect_text(result, "int3_patch", "0");
+	expect_text(result, "noisy", "0");
 	expect_text(result, "last_status", "\"done\"");
 	assert_true(json_object_is_type(json_object_object_get(result, "pause_p99_us"),
 					json_type_double));
