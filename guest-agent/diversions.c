@@ -52,9 +52,12 @@ static bool finish_wanted(unsigned long caller)
 }
 
 
+/* The original is called again. */
 static bool call_update_wanted(unsigned long caller)
 {
-	return hvp_session_traces();
+	if (hvp_static_call_updating())
+		return false;
+	return !hvp_session_owned() || hvp_session_updates();
 }
 
 static bool call_transform_wanted(unsigned long caller)

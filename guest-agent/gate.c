@@ -119,7 +119,7 @@ void hvp_gate_finish(void)
 void hvp_gate_single(void *addr, const void *opcode, size_t len, const void *emulate)
 {
 	put(addr, opcode, len, emulate);
-	if (!hvp_session_holds(HVP_HOLD_CALLS))
+	if (!hvp_session_holds(HVP_HOLD_CALLS) && !hvp_static_call_updating())
 		hvp_gate_finish();
 }
 

@@ -147,6 +147,8 @@ void hvp_session_let_in(void);
 bool hvp_session_owned(void);
 bool hvp_session_diverts(void);
 bool hvp_session_traces(void);
+/* And not in hvp_session_update_call() already? */
+bool hvp_session_updates(void);
 /* Things of this task's request that may wait at the gate until it ends. */
 enum hvp_hold {
 	HVP_HOLD_PROBES,     /* kprobes, in a request that switches trace events */
@@ -162,7 +164,7 @@ struct hvp_result *hvp_session_gate_result(void);
 void hvp_session_flush(void);
 bool hvp_session_waits(void);
 bool hvp_session_collected(const struct jump_entry *entry);
-void hvp_session_update_call(struct static_call_key *key, void *tramp, void *func, bool hold);
+void hvp_session_update_call(struct static_call_key *key, void *tramp, void *func);
 void hvp_static_call_transform(void *site, void *tramp, void *func, bool tail);
 /* The owner, not diverted, is about to patch a site. */
 void hvp_session_native_site(void);
@@ -302,7 +304,10 @@ bool hvp_unregister_diverted(void);
 bool hvp_tracepoint_key(const struct static_key *key);
 int hvp_tracing_init(void);
 void hvp_tracing_exit(void);
+/* In place of __static_call_update(). */
 void hvp_static_call_update(struct static_call_key *key, void *tramp, void *func);
+/* Is this task in there, with what is poked to be written at its end? */
+bool hvp_static_call_updating(void);
 /* Under batch_lock. 0 or -ENOMEM. */
 int hvp_static_calls_add(void *site, void *tramp, void *func, bool tail);
 /* Make the static calls' changes that wait; their pokes wait at the gate then. */
