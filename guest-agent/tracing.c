@@ -236,7 +236,7 @@ void hvp_static_calls_replay(void)
 void hvp_static_calls_done(void)
 {
 	waiting.died = false;
-	smp_store_release(&waiting.nr, 0);
+	smp_store_release(&waiting.nr, 0); /* pairs with hvp_static_calls_wait() */
 	if (waiting.max > 4096)
 		waiting_free();
 }
