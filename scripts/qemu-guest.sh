@@ -103,13 +103,16 @@ qemu_device() {
 # guest_read SECONDS END - what the guest's shell says before the line that is END and
 # perhaps more, which is left in guest_last.
 guest_read() {
-	local until=$((SECONDS + $1))
+	local until=$((SECONDS + $1)) part begun=
 	while [ $SECONDS -lt $until ]; do
-		if ! IFS= read -r -t 1 guest_last <&"$guest_out"; then
+		# When a second is over, so much of a line may have been read.
+		if ! IFS= read -r -t 1 part <&"$guest_out"; then
+			begun+=$part
 			[ -z "$guest_pid" ] || kill -0 "$guest_pid" 2>/dev/null && continue
 			echo "no answer from the guest: its QEMU has ended" >&2
 			return 124
 		fi
+		guest_last=$begun$part begun=
 		case $guest_last in
 		"$2"*) return ;;
 		*) printf '%s\n' "$guest_last" ;;
