@@ -105,6 +105,7 @@ run qemu/stock-6.1-4-vcpus tests/qemu/test_stock.sh 6.1 4
 run qemu/stock-6.12-4-vcpus tests/qemu/test_stock.sh 6.12 4
 run qemu/stock-7 tests/qemu/test_stock.sh 7 2
 run qemu/stock-7-4-vcpus tests/qemu/test_stock.sh 7 4
+run qemu/selftests tests/qemu/test_selftests.sh
 run modules tests/modules/test_modules.sh
 run linux/foreign-host tests/linux/test_foreign_host.sh
 run linux/2-vcpus tests/linux/test_linux.sh 2

@@ -31,25 +31,31 @@ done
 END
 }
 
+# qemu_initramfs OUT FILE... - busybox, PID 1 and the FILEs, in the guest's root.
+qemu_initramfs() {
+	local out=$1 root code
+	shift
+	root=$(mktemp -d)
+	mkdir -p "${out%/*}" "$root/bin"
+	cp /bin/busybox "$root/bin/busybox" && cp "$@" "$root" &&
+		qemu_init >"$root/init" && chmod +x "$root/init" &&
+		(cd "$root" && find . | cpio --quiet -o -H newc) >"$out"
+	code=$?
+	rm -rf "$root"
+	return $code
+}
+
 # qemu_prepare SERIES [MODULE...] - sets guest_kernel, guest_initrd and stock_release.
 qemu_prepare() {
-	local root module code
+	local modules
 	stock_fetch "$@"
 	shift
 	scripts/build-modules.sh "$stock_release" >&2 || return 1
 	guest_kernel=$stock_dir/vmlinuz
 	guest_initrd=build/stock/qemu-$stock_release.cpio
-	mkdir -p build/stock
-	root=$(mktemp -d)
-	mkdir -p "$root/bin"
-	for module; do cp "$stock_dir/$module.ko" "$root" || return 1; done
-	cp /bin/busybox "$root/bin/busybox" &&
-		cp "build/modules/$stock_release/hvpoke.ko" "${guest_files[@]}" "$root" &&
-		qemu_init >"$root/init" && chmod +x "$root/init" &&
-		(cd "$root" && find . | cpio --quiet -o -H newc) >"$guest_initrd"
-	code=$?
-	rm -rf "$root"
-	return $code
+	modules=("${@/#/$stock_dir/}")
+	qemu_initramfs "$guest_initrd" "${modules[@]/%/.ko}" \
+		"build/modules/$stock_release/hvpoke.ko" "${guest_files[@]}"
 }
 
 # host_start DIR - hvpoked, its sockets in DIR.
