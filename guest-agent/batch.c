@@ -262,6 +262,28 @@ static u32 cover_pokes(const struct hvp_batch *batch)
 	return status;
 }
 
+/* Which one the host does not like. */
+static void say_bad(const struct hvp_batch *batch, const struct hvpoke_sort_item *item,
+		    const struct hvpoke_batch *cmd)
+{
+	const struct hvpoke_entry *entry;
+	u32 i;
+
+	if (cmd->bad_index >= cmd->nr_entries)
+		return;
+	entry = hvp_pages_at(&batch->entries, cmd->bad_index / HVPOKE_ENTRIES_PER_PAGE);
+	entry += cmd->bad_index % HVPOKE_ENTRIES_PER_PAGE;
+	for (i = 0; i < batch->nr; i++) {
+		if (item[i].key != entry->gpa)
+			continue;
+		pr_warn_ratelimited("the host refuses %pS: kind %u, %*ph to be %*ph\n",
+				    (void *)site_addr(batch, batch->site[item[i].index]),
+				    entry->kind, entry->len, entry->old_insn, entry->len,
+				    entry->new_insn);
+		return;
+	}
+}
+
 static u32 batch_send(struct hvp_batch *batch, const struct hvpoke_sort_item *item,
 		      struct hvp_result *result)
 {
@@ -282,6 +304,8 @@ static u32 batch_send(struct hvp_batch *batch, const struct hvpoke_sort_item *it
 	}
 	if (status == HVPOKE_NOT_HELLO)
 		hvp_ranges_stale();
+	else if (status != HVPOKE_OK)
+		say_bad(batch, item, &cmd);
 	return status;
 }
 

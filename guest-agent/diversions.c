@@ -59,7 +59,15 @@ static bool call_update_wanted(unsigned long caller)
 
 static bool call_transform_wanted(unsigned long caller)
 {
+	if (hvp_session_holds(HVP_HOLD_CALLS))
+		return false; /* this is what sends them */
 	return hvp_session_owned() ? hvp_session_holds(HVP_HOLD_TRANSFORMS) : hvp_static_calls_wait();
+}
+
+/* The original is called again, and passes unless somebody's pokes wait once more. */
+static bool unregister_wanted(unsigned long caller)
+{
+	return hvp_gate_waits();
 }
 
 /* hvp_hooks_exit() says why nothing that sleeps may follow. */
@@ -131,6 +139,7 @@ enum {
 	POKE_SINGLE,
 	ARM_KPROBE,
 	DISARM_KPROBE,
+	UNREGISTER_KPROBE,
 	OPTIMIZE_KPROBES,
 	UNOPTIMIZE_KPROBES,
 	UNOPTIMIZE_KPROBE,
@@ -141,6 +150,20 @@ enum {
 
 /* Once found they stay: a task may still be on its way to the original. */
 static unsigned long address[NR_DIVERSIONS];
+static bool unregister_diverted;
+
+bool hvp_unregister_diverted(void)
+{
+	return READ_ONCE(unregister_diverted);
+}
+
+static int unregister_kprobe_top(struct kprobe *kp)
+{
+	int ret = hvp_probe_unregister(kp, (void *)address[UNREGISTER_KPROBE]);
+
+	LEAVE();
+	return ret;
+}
 
 static const struct diversion {
 	const char *name[2]; /* the second: since 6.16 */
@@ -159,6 +182,9 @@ static const struct diversion {
 			 arm_kprobe, poke_diverts, HVPOKE_SCOPE_ALL, "kprobes" },
 	[DISARM_KPROBE] = { { "arch_disarm_kprobe" },
 			    disarm_kprobe, poke_diverts, HVPOKE_SCOPE_ALL, "kprobes" },
+	[UNREGISTER_KPROBE] = { { "__unregister_kprobe_top" },
+				unregister_kprobe_top, unregister_wanted, HVPOKE_SCOPE_ALL,
+				"one pause for many kprobes" },
 #ifdef CONFIG_OPTPROBES
 	[OPTIMIZE_KPROBES] = { { "arch_optimize_kprobes" },
 			       optimize_kprobes, poke_diverts, HVPOKE_SCOPE_ALL,
@@ -196,9 +222,13 @@ static void divert(unsigned long ip, unsigned long caller, struct ftrace_ops *op
 	regs->ip = (unsigned long)diversions[i].to;
 }
 
+/*
+ * Permanent: while it is registered, ftrace cannot be switched off (kernel.ftrace_enabled).
+ * In the middle of a request that would let others find text that still waits.
+ */
 static struct ftrace_ops ops = {
 	.func = divert,
-	.flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY,
+	.flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_PERMANENT,
 };
 
 static bool enabled;
@@ -219,6 +249,8 @@ static int add(int i, bool first)
 	if (!address[i])
 		WRITE_ONCE(address[i], (unsigned long)find(diversion));
 	err = address[i] ? ftrace_set_filter_ip(&ops, address[i], 0, first) : -ENOENT;
+	if (i == UNREGISTER_KPROBE)
+		WRITE_ONCE(unregister_diverted, !err);
 	if (!err)
 		return 0;
 	if (diversion->uncovered) {

@@ -14,6 +14,8 @@
 
 #include <linux/fs.h>
 #include <linux/kprobes.h>
+#include <linux/minmax.h>
+#include <linux/pagemap.h>
 
 #include "hvpoke.h"
 
@@ -22,17 +24,19 @@ typedef ssize_t write_fn(struct file *file, const char __user *buf, size_t len, 
 enum { EVENT, SYSTEM, SET_EVENT, SET_TRACER, NR_FILES };
 
 static struct kprobe probes[NR_FILES];
+static write_fn *originals[NR_FILES]; /* these stay: a task may be on its way there */
 static bool diverted[NR_FILES];
 
 static ssize_t divert(int which, struct file *file, const char __user *buf, size_t len, loff_t *pos)
 {
-	write_fn *original = (write_fn *)probes[which].addr;
 	struct hvp_result result;
 	ssize_t ret;
 
+	/* It is read inside of the session: a page that somebody else brings is waited for here. */
+	fault_in_readable(buf, min_t(size_t, len, PAGE_SIZE));
 	hvp_session_begin(NULL, true);
 	hvp_session_trace(true);
-	ret = original(file, buf, len, pos);
+	ret = originals[which](file, buf, len, pos);
 	hvp_session_end(&result);
 	hvp_result_report("guest", &result);
 	/* hvp_hooks_exit() says why nothing that sleeps may follow. */
@@ -87,8 +91,9 @@ void hvp_event_files_divert(void)
 	int i, err;
 
 	for (i = 0; i < NR_FILES; i++) {
+		WRITE_ONCE(originals[i], hvp_symbols_find(files[i].name));
 		probes[i] = (struct kprobe){
-			.addr = hvp_symbols_find(files[i].name),
+			.addr = (kprobe_opcode_t *)originals[i],
 			.pre_handler = write_pre,
 			.post_handler = hvp_hooks_passed,
 		};
@@ -100,7 +105,6 @@ void hvp_event_files_divert(void)
 	}
 }
 
-/* The addresses stay: a task may be on its way to the original. */
 void hvp_event_files_release(void)
 {
 	int i;

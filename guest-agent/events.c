@@ -4,11 +4,12 @@
  * tracefs has under events/, and switches in the same way.
  *
  * The instance's list of events is private to kernel/trace, but each event that
- * is in it leads to the others, and to the next function that its "enable" file
- * calls. event_mutex is over all of it, as it is there: events neither come nor
- * go. It is taken inside of a session. Nobody who holds it waits for one: neither
- * does a request to dynamic debug come from kernel/trace, nor a module's
- * notification of its going, which takes it in turn.
+ * is in it leads to the others, and what its "enable" file calls can be called.
+ * event_mutex is over all of it, as it is there: events neither come nor go.
+ *
+ * It is taken inside of a session, and nobody who holds it waits for one. A module
+ * that goes away needs both: the session comes first, since hvp_session_module() is
+ * the first of its notifiers.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

@@ -29,6 +29,7 @@
 static struct hvp_batch pending = { .text_locked = true };
 static DEFINE_MUTEX(scope_lock);
 static u32 scope = HVPOKE_SCOPE_DYNDBG;
+static bool closed; /* the agent goes, but its parameters are still there */
 static u64 noisy;
 /* Of everything that was not a session's. */
 static struct hvp_result total;
@@ -86,7 +87,8 @@ static void put(void *addr, const void *opcode, size_t len, const void *emulate)
 		.emulated = emulate,
 	};
 
-	if (!hvp_session_diverts() && hvp_noise(poke.addr)) {
+	/* What a request's static calls come to is not finished by who happens to send it. */
+	if (!hvp_session_diverts() && !hvp_session_holds(HVP_HOLD_CALLS) && hvp_noise(poke.addr)) {
 		WRITE_ONCE(noisy, noisy + 1);
 		poke.len = 0;
 	}
@@ -148,7 +150,9 @@ int hvp_scope_set(u32 to)
 	if (to > HVPOKE_SCOPE_ALL)
 		return -EINVAL;
 	mutex_lock(&scope_lock);
-	if (to == scope)
+	if (closed && to != HVPOKE_SCOPE_DYNDBG)
+		err = -ENODEV;
+	if (err || to == scope)
 		goto out;
 	if (to != HVPOKE_SCOPE_DYNDBG)
 		err = hvp_symbols_find_gate();
@@ -156,6 +160,7 @@ int hvp_scope_set(u32 to)
 		err = hvp_tracing_init();
 	if (err)
 		goto out;
+	hvp_session_shut_out();
 	hvp_event_files_release();
 	hvp_diversions_disable();
 	mutex_lock(hvp_symbols.text_mutex);
@@ -168,6 +173,7 @@ int hvp_scope_set(u32 to)
 		WRITE_ONCE(scope, HVPOKE_SCOPE_DYNDBG);
 	else if (to == HVPOKE_SCOPE_ALL)
 		hvp_event_files_divert();
+	hvp_session_let_in();
 	/* The host is to know at once; one that is away learns it when it is back. */
 	hvp_ranges_stale();
 	hvp_ranges_sync();
@@ -228,6 +234,9 @@ MODULE_PARM_DESC(gate, "What was patched outside of requests since the agent was
 /* Those that are inside of the gate may go on. */
 void hvp_gate_close(void)
 {
+	mutex_lock(&scope_lock);
+	closed = true;
+	mutex_unlock(&scope_lock);
 	hvp_scope_set(HVPOKE_SCOPE_DYNDBG);
 }
 

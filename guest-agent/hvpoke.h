@@ -140,6 +140,9 @@ void hvp_session_begin(const char *modname, bool divert);
 void hvp_session_trace(bool trace);
 /* Have the host write what was collected; @result is filled in. */
 void hvp_session_end(struct hvp_result *result);
+/* No request runs between these two. */
+void hvp_session_shut_out(void);
+void hvp_session_let_in(void);
 /* May be asked anywhere: is there a request of this task? Is it collecting? */
 bool hvp_session_owned(void);
 bool hvp_session_diverts(void);
@@ -151,6 +154,8 @@ enum hvp_hold {
 	HVP_HOLD_CALLS,	     /* what they come to, while they are made */
 };
 bool hvp_session_holds(enum hvp_hold what);
+/* For the owner: is the text at @addr still there when its request ends? */
+bool hvp_session_text_stays(unsigned long addr);
 /* Where to count what the gate has written for this task's request, or NULL. */
 struct hvp_result *hvp_session_gate_result(void);
 /* Send what waits. Without text_mutex. */
@@ -279,6 +284,8 @@ bool hvp_noise(unsigned long addr);
 /* probes.c - in place of the kernel's arch_*_kprobe(). With text_mutex held. */
 void hvp_probe_arm(struct kprobe *kp);
 void hvp_probe_disarm(struct kprobe *kp);
+/* Without text_mutex, this one. */
+int hvp_probe_unregister(struct kprobe *kp, int (*original)(struct kprobe *kp));
 void hvp_probes_optimize(struct list_head *list);
 void hvp_probes_unoptimize(struct list_head *list, struct list_head *done);
 void hvp_probe_unoptimize(struct optimized_kprobe *op);
@@ -287,6 +294,8 @@ void hvp_probe_unoptimize(struct optimized_kprobe *op);
 int hvp_diversions_enable(u32 scope);
 void hvp_diversions_disable(void);
 void hvp_diversions_exit(void);
+/* If not, no kprobe may wait to be disarmed. */
+bool hvp_unregister_diverted(void);
 
 /* tracing.c - trace events and what they patch. */
 /* Is @key a tracepoint's of the kernel? May be asked anywhere. */
@@ -298,6 +307,8 @@ void hvp_static_call_update(struct static_call_key *key, void *tramp, void *func
 int hvp_static_calls_add(void *site, void *tramp, void *func, bool tail);
 /* Make the static calls' changes that wait; their pokes wait at the gate then. */
 void hvp_static_calls_replay(void);
+/* And those are written. */
+void hvp_static_calls_done(void);
 bool hvp_static_calls_wait(void);
 
 /* hooks.c - the kprobes. */

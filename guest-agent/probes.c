@@ -40,7 +40,8 @@ static void put(const void *addr, const u8 *insn, u8 len)
 static void put_one(const void *addr, u8 byte)
 {
 	put(addr, &byte, 1);
-	if (!hvp_session_holds(HVP_HOLD_PROBES))
+	if (!hvp_session_holds(HVP_HOLD_PROBES) || !hvp_unregister_diverted() ||
+	    !hvp_session_text_stays((unsigned long)addr))
 		hvp_gate_flush();
 }
 
@@ -52,6 +53,19 @@ void hvp_probe_arm(struct kprobe *kp)
 void hvp_probe_disarm(struct kprobe *kp)
 {
 	put_one(kp->addr, kp->opcode);
+}
+
+/*
+ * In place of __unregister_kprobe_top(), which forgets a kprobe that has been disabled
+ * before: nobody would know the INT3 whose removal waits. kprobe_mutex is held, so it
+ * does not come back.
+ */
+int hvp_probe_unregister(struct kprobe *kp, int (*original)(struct kprobe *kp))
+{
+	mutex_lock(hvp_symbols.text_mutex);
+	hvp_gate_flush();
+	mutex_unlock(hvp_symbols.text_mutex);
+	return original(kp);
 }
 
 #ifdef CONFIG_OPTPROBES

@@ -14,6 +14,7 @@
 #include <linux/io.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <linux/utsname.h>
@@ -56,13 +57,25 @@ static int add_module(struct module *mod)
 	return add(mod, addr, len);
 }
 
+/* batch.c says why no IO may be started by whoever has the lock. */
+static unsigned int lock_ranges(void)
+{
+	mutex_lock(&lock);
+	return memalloc_noio_save();
+}
+
+static void unlock_ranges(unsigned int noio)
+{
+	memalloc_noio_restore(noio);
+	mutex_unlock(&lock);
+}
+
 int hvp_ranges_add(struct module *mod)
 {
-	int err;
+	unsigned int noio = lock_ranges();
+	int err = add_module(mod);
 
-	mutex_lock(&lock);
-	err = add_module(mod);
-	mutex_unlock(&lock);
+	unlock_ranges(noio);
 	return err;
 }
 
@@ -124,11 +137,10 @@ static int cover(unsigned long addr, unsigned long len)
 
 u32 hvp_ranges_cover(unsigned long addr, unsigned long len)
 {
-	int err;
+	unsigned int noio = lock_ranges();
+	int err = cover(addr, len);
 
-	mutex_lock(&lock);
-	err = cover(addr, len);
-	mutex_unlock(&lock);
+	unlock_ranges(noio);
 	return err ? HVPOKE_NO_MEMORY : HVPOKE_OK;
 }
 
@@ -248,10 +260,9 @@ static u32 sync(void)
 
 u32 hvp_ranges_sync(void)
 {
-	u32 status;
+	unsigned int noio = lock_ranges();
+	u32 status = sync();
 
-	mutex_lock(&lock);
-	status = sync();
-	mutex_unlock(&lock);
+	unlock_ranges(noio);
 	return status;
 }

@@ -116,6 +116,10 @@ static int run_switch(const struct hvpoke_query *query, struct hvp_change *chang
 	hvp_session_trace(true);
 	err = hvp_events_switch(text_of(query), on, change);
 	hvp_session_trace(false);
+	if (change->changed && hvp_session_diverts() && hvp_gate_scope() != HVPOKE_SCOPE_ALL)
+		strscpy(outcome.message,
+			"trace events are patched the kernel's own way unless the agent's scope is \"all\"",
+			sizeof(outcome.message));
 	return err;
 }
 

@@ -42,14 +42,14 @@
  *     session_lock              hvp_session_module()
  *   kernel_param_lock           a parameter of class dyndbg_classes is set
  *     session_lock
- *   kernel_param_lock           the parameter "scope" is set, or the host sets the scope
- *   session_lock                in a request
- *     scope_lock
- *       ftrace_lock             the diversions come or go
- *         text_mutex
+ *   kernel_param_lock           the parameter "scope" is set
+ *     scope_lock                or the host sets the scope, before its request's session
+ *       session_lock            what waits in a session needs the diversions
+ *         kprobe_mutex, ftrace_lock   which come or go
+ *           text_mutex
  *
  * A session registers no notifier, sets no parameter and loads no module, so no
- * lock of the lower part is ever taken inside of one, scope_lock excepted. load_module() holds none
+ * lock of the lower part is ever taken inside of one. load_module() holds none
  * of them when it calls parse_args(), which runs a dyndbg= parameter:
  * module_mutex is taken and released before, and both notifier chains (COMING
  * before, LIVE after it) are done or not yet begun. Memory is allocated under
@@ -170,6 +170,16 @@ void hvp_session_trace(bool trace)
 	session.traces = trace;
 }
 
+void hvp_session_shut_out(void)
+{
+	mutex_lock(&session_lock);
+}
+
+void hvp_session_let_in(void)
+{
+	mutex_unlock(&session_lock);
+}
+
 static void flush(void)
 {
 	u32 status;
@@ -180,11 +190,12 @@ static void flush(void)
 		hvp_static_calls_replay();
 		WRITE_ONCE(replaying, NULL);
 	}
-	if (!batch.nr && !hvp_gate_waits())
-		return;
-	status = hvp_batch_flush(&batch, &session.result);
-	if (status != HVPOKE_OK)
-		session.result.fallback = status;
+	if (batch.nr || hvp_gate_waits()) {
+		status = hvp_batch_flush(&batch, &session.result);
+		if (status != HVPOKE_OK)
+			session.result.fallback = status;
+	}
+	hvp_static_calls_done();
 }
 
 void hvp_session_flush(void)
@@ -241,6 +252,11 @@ static bool collectable_module(unsigned long addr)
 	return true;
 }
 
+bool hvp_session_text_stays(unsigned long addr)
+{
+	return hvp_core_text(addr) || collectable_module(addr);
+}
+
 static bool collectable(struct jump_entry *entry)
 {
 	unsigned long addr = jump_entry_code(entry);
@@ -249,7 +265,7 @@ static bool collectable(struct jump_entry *entry)
 		return false;
 	if (jump_entry_is_init(entry))
 		return false;
-	return hvp_core_text(addr) || collectable_module(addr);
+	return hvp_session_text_stays(addr);
 }
 
 /*
@@ -335,15 +351,18 @@ void hvp_session_update_call(struct static_call_key *key, void *tramp, void *fun
 
 /*
  * In place of arch_static_call_transform(): for the owner, if it is to wait, and for
- * anybody else while any waits.
+ * anybody else while any waits. A site in a module that comes or goes, or in text of
+ * __init, may be gone by the end of the session. A trampoline is the kernel's own.
  */
 void hvp_static_call_transform(void *site, void *tramp, void *func, bool tail)
 {
-	bool hold = hvp_session_holds(HVP_HOLD_TRANSFORMS);
+	bool hold = hvp_session_holds(HVP_HOLD_TRANSFORMS), stays = true;
 	int err = -EBUSY;
 
+	if (site && hold)
+		stays = hvp_session_text_stays((unsigned long)site);
 	mutex_lock(&batch_lock);
-	if (hold)
+	if (hold && stays)
 		err = hvp_static_calls_add(site, tramp, func, tail);
 	if (err)
 		flush();

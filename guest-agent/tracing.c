@@ -35,6 +35,7 @@
 #include <linux/bsearch.h>
 #include <linux/jump_label.h>
 #include <linux/mm.h>
+#include <linux/sched/mm.h>
 #include <linux/sort.h>
 #include <linux/static_call.h>
 #include <linux/tracepoint.h>
@@ -188,13 +189,17 @@ static int waiting_grow(void)
 
 bool hvp_static_calls_wait(void)
 {
-	return smp_load_acquire(&waiting.nr); /* pairs with hvp_static_calls_replay() */
+	return smp_load_acquire(&waiting.nr); /* pairs with hvp_static_calls_done() */
 }
 
 int hvp_static_calls_add(void *site, void *tramp, void *func, bool tail)
 {
-	if (waiting.nr == waiting.max && waiting_grow())
-		return -ENOMEM;
+	unsigned int noio = memalloc_noio_save();
+	int err = waiting.nr == waiting.max ? waiting_grow() : 0;
+
+	memalloc_noio_restore(noio);
+	if (err)
+		return err;
 	waiting.transform[waiting.nr] = (struct transform){ site, tramp, func, tail };
 	smp_store_release(&waiting.nr, waiting.nr + 1);
 	return 0;
@@ -212,8 +217,6 @@ void hvp_static_calls_replay(void)
 		waiting.item[i].index = i;
 	}
 	item = hvpoke_sort(waiting.item, nr, waiting.scratch);
-	/* From here on the originals are to be reached. */
-	smp_store_release(&waiting.nr, 0);
 	for (i = 0; i < nr; i++) {
 		if (i + 1 < nr && item[i + 1].key == item[i].key)
 			continue;
@@ -222,7 +225,17 @@ void hvp_static_calls_replay(void)
 					   transform->tail);
 		cond_resched();
 	}
+}
+
+/*
+ * Only now: up to here others are diverted, and wait for batch_lock. The original compares
+ * with the text, would find the old one to be what it wants, and have its function replaced
+ * by what was on the way.
+ */
+void hvp_static_calls_done(void)
+{
 	waiting.died = false;
+	smp_store_release(&waiting.nr, 0);
 	if (waiting.max > 4096)
 		waiting_free();
 }

@@ -19,6 +19,8 @@
  *   RET is the instruction; the INT3s stop speculation, and nothing gets there: no jump
  *   leads behind a RET, and as every other form of the site is 5 bytes long, no RIP of a
  *   time before points into it either.
+ * - MOV of 0 to a byte: what the call that releases a spinlock is, in 7.x, as long as nobody
+ *   traces who waited for it.
  * - UD1: a trampoline that must not be called any more. It traps before or after the
  *   write, never in the middle.
  * - Jcc rel32, 6 bytes: a conditional tail call, by one to another target.
@@ -73,6 +75,7 @@ static const uint8_t static_call[][HVP_INSN_LONG] = {
 	{0x2e, 0x2e, 0x2e, 0x31, 0xc0}, /* XOR %EAX, %EAX; since 5.18 */
 	{0x66, 0x66, 0x48, 0x31, 0xc0}, /* before: XOR %RAX, %RAX */
 	{0x67, 0x48, 0x0f, 0xb9, 0x3a}, /* UD1 (%EDX), %RDI */
+	{0x3e, 0x3e, 0xc6, 0x07, 0x00}, /* MOVB $0, (%RDI) */
 };
 
 static bool is_static_call(const uint8_t *insn)

@@ -177,7 +177,7 @@ struct hvpoke_hello {
  *   2 bytes: NOP, JMP rel8
  *   5 bytes: NOP, JMP rel32, CALL rel32; and, if the scope is HVPOKE_SCOPE_ALL, the
  *            forms of static calls (arch/x86/kernel/static_call.c): RET before four
- *            INT3, XOR of EAX with itself, UD1
+ *            INT3, XOR of EAX with itself, UD1, MOV of 0 to (RDI)
  *   6 bytes, if the scope is HVPOKE_SCOPE_ALL: Jcc rel32
  * PROBE, if the scope is HVPOKE_SCOPE_ALL: a kprobe.
  *   1 byte:  INT3 for the first byte of an instruction, or the other way round

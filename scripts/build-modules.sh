@@ -58,8 +58,9 @@ for release; do
 	if [ ! -f "$headers/Makefile" ] && [ -f "$newer_root$headers/Makefile" ]; then
 		where=(/src newer_run)
 	fi
-	rm -f "$out/hvpoke.ko"
 	mkdir -p "$out"
+	exec {lock}>"$out/lock" && flock $lock # another test may want the same one
+	rm -f "$out/hvpoke.ko"
 	if [ ${#where[@]} = 1 ] && [ ! -f "$headers/Makefile" ]; then
 		echo "hvpoke.ko for $release: not built, no headers in $headers"
 		failed=1

@@ -255,7 +255,8 @@ struct hvpoke_cmd *guest_cmd(struct guest *guest, uint32_t pfn)
 	return guest_at(guest, (uint64_t)pfn * PAGE, PAGE);
 }
 
-void guest_hello_ranges(struct guest *guest, const struct hvpoke_range *range, uint32_t nr)
+static void hello(struct guest *guest, const struct hvpoke_range *range, uint32_t nr,
+		  uint32_t scope)
 {
 	uint64_t ranges = guest_alloc(guest, PAGE);
 	struct hvpoke_cmd *cmd;
@@ -263,6 +264,7 @@ void guest_hello_ranges(struct guest *guest, const struct hvpoke_range *range, u
 
 	memcpy(guest_at(guest, ranges, PAGE), range, nr * sizeof(*range));
 	cmd = make_cmd(guest, HVPOKE_CMD_HELLO, &pfn);
+	cmd->hello.scope = scope;
 	cmd->hello.nr_ranges = nr;
 	cmd->hello.ranges_gpa = make_list(guest, ranges, PAGE);
 	strcpy(cmd->hello.kernel, "a guest of our own");
@@ -272,11 +274,21 @@ void guest_hello_ranges(struct guest *guest, const struct hvpoke_range *range, u
 		die("HELLO: %s", hvpoke_status_text(status));
 }
 
+void guest_hello_ranges(struct guest *guest, const struct hvpoke_range *range, uint32_t nr)
+{
+	hello(guest, range, nr, HVPOKE_SCOPE_DYNDBG);
+}
+
 void guest_hello(struct guest *guest, uint64_t text, uint64_t len)
+{
+	guest_hello_scope(guest, text, len, HVPOKE_SCOPE_DYNDBG);
+}
+
+void guest_hello_scope(struct guest *guest, uint64_t text, uint64_t len, uint32_t scope)
 {
 	const struct hvpoke_range range = {.gpa = text, .gva = text, .len = len};
 
-	guest_hello_ranges(guest, &range, 1);
+	hello(guest, &range, 1, scope);
 }
 
 uint32_t guest_batch(struct guest *guest, const struct hvpoke_entry *entry, uint32_t nr)

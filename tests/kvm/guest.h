@@ -85,6 +85,8 @@ void guest_map(struct guest *guest, const uint64_t *addr, unsigned int nr);
 void guest_hello_ranges(struct guest *guest, const struct hvpoke_range *range, uint32_t nr);
 /* The same with one range, mapped at its physical address. */
 void guest_hello(struct guest *guest, uint64_t text, uint64_t len);
+/* The same, from an agent with @scope (enum hvpoke_scope). */
+void guest_hello_scope(struct guest *guest, uint64_t text, uint64_t len, uint32_t scope);
 /* A command page with a batch of @nr entries (copied): its page frame number, for the doorbell. */
 uint32_t guest_batch(struct guest *guest, const struct hvpoke_entry *entry, uint32_t nr);
 struct hvpoke_cmd *guest_cmd(struct guest *guest, uint32_t pfn);

@@ -4,7 +4,8 @@
  *
  *   hvpoke_busy.spin=1  one user-mode task on each CPU that never stops
  *   hvpoke_busy.tick=1  a pr_debug() once a second, to see a site at work; and
- *                       requests of the guest's own, see busy_ask()
+ *                       requests of the guest's own, see busy_ask(); and a
+ *                       static key that the kernel flips by itself, busy_flip()
  *   hvpoke_busy.hot=1   a kernel thread on the last CPU that runs through eight
  *                       sites all the time, so that patching with INT3 is met
  *
@@ -14,6 +15,7 @@
 #include <linux/cpumask.h>
 #include <linux/dynamic_debug.h>
 #include <linux/init.h>
+#include <linux/jump_label.h>
 #include <linux/kallsyms.h>
 #include <linux/kernel.h>
 #include <linux/kthread.h>
@@ -171,11 +173,34 @@ static void busy_ask(void)
 	pr_info("hvpoke_busy: asked, %d descriptors matched\n", exec_queries(query, NULL));
 }
 
+static DEFINE_STATIC_KEY_FALSE(busy_key);
+
+/* Twenty flips a second, as nobody has asked for, while the descriptor below has the flag t. */
+static void busy_flip(void)
+{
+	DEFINE_DYNAMIC_DEBUG_METADATA(flips, "hvpoke_busy: flip");
+	unsigned int i, seen = 0;
+
+	if (!(flips.flags & _DPRINTK_FLAGS_INCL_TID))
+		return;
+	for (i = 0; i < 10; i++) {
+		static_branch_enable(&busy_key);
+		if (static_branch_unlikely(&busy_key))
+			seen++;
+		static_branch_disable(&busy_key);
+		if (static_branch_unlikely(&busy_key))
+			seen--;
+	}
+	if (seen != 10)
+		pr_warn("hvpoke_busy: a key flipped 10 times was seen %u times\n", seen);
+}
+
 static void busy_tick(struct work_struct *work)
 {
 	static unsigned long ticks;
 
 	busy_ask();
+	busy_flip();
 	pr_debug("hvpoke_busy: tick %lu\n", ++ticks);
 	schedule_delayed_work(&busy_tick_work, HZ);
 }

@@ -15,7 +15,7 @@ cd "$(dirname "$0")/../.."
 vcpus=$1
 test_begin check-linux-"$vcpus"
 
-plan 29
+plan 36
 needs_small_kernel
 guest_prepare "$(kvm_backend)" || die "the guest kernel does not build"
 guest_start "$name" "$vcpus" "$guest_busy hvpoke_busy.tick=1"
@@ -89,6 +89,34 @@ check "it says what it cost" \
 	grep -q 'request of the guest: .* 0 the kernel.s own way, 1 batches' "$guest_log"
 "$hvpoke" toggle "$name" 'func hvp_result_report -p' >/dev/null
 check "just what it asked for is on" state --expect on-if 'module usbcore'
+
+# Other scopes. A key that the kernel flips by itself all the time must not pause the guest.
+"$hvpoke" scope "$name" static_keys >/dev/null
+"$hvpoke" key --json "$name" on busy_key >"$work/key.json"
+check "scope static_keys: a key is switched in one pause" \
+	holds key '.pauses == 1 and .changed == 1 and .native_sites == 0 and .fallback == null'
+"$hvpoke" key --json "$name" off busy_key >"$work/key-off.json"
+check "and off again" holds key-off '.pauses == 1 and .changed == 1'
+"$hvpoke" stats --json "$name" >"$work/before.json"
+"$hvpoke" toggle "$name" 'func busy_flip +t' >/dev/null
+noisy() {
+	"$hvpoke" idle "$name" 10 >/dev/null # the agent tells with the answer to a request
+	"$hvpoke" stats --json "$name" >"$work/after.json"
+	[ "$(field after noisy)" -gt 60 ]
+}
+check "a key that the kernel flips by itself is left to it, and counted" wait_until 120 noisy
+check "most of its flips pause nothing" \
+	[ $(($(field after pauses) - $(field before pauses))) -lt 30 ]
+"$hvpoke" toggle "$name" 'func busy_flip -t' >/dev/null
+right() { ! grep -q "flipped 10 times" "$guest_log"; }
+check "the key was always what it was flipped to" right
+"$hvpoke" scope "$name" all >"$work/scope.txt"
+toggle all '+p'
+check "scope all: dynamic debug as before" \
+	holds all '.batches == 1 and .pauses == 1 and .fallback == null and .native_sites == 0'
+"$hvpoke" scope "$name" dyndbg >/dev/null
+"$hvpoke" toggle "$name" '=_' >/dev/null
+check "scope dyndbg: =_ clears all" state --expect all-off
 
 # The way out.
 guest_stop

@@ -8,7 +8,7 @@ diverted='text_poke_queue text_poke_finish text_poke_bp smp_text_poke_batch_add
 	smp_text_poke_batch_finish smp_text_poke_single arch_arm_kprobe arch_disarm_kprobe
 	arch_optimize_kprobes arch_unoptimize_kprobes arch_unoptimize_kprobe __static_call_update
 	arch_static_call_transform event_enable_write system_enable_write ftrace_event_write
-	tracing_set_trace_write ftrace_call ftrace_regs_call'
+	tracing_set_trace_write __unregister_kprobe_top ftrace_call ftrace_regs_call'
 [ -f /tmp/diverted ] || {
 	pattern=$(echo $diverted | sed 's/ /|/g')
 	start=$(sed -n 's/^\([0-9a-f]*\) [Tt] _stext$/0x\1/p' /proc/kallsyms)

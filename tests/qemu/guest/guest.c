@@ -247,6 +247,8 @@ static void hello(void)
 	lay_out(HVPOKE_SHM_ARENA, 1, &records);
 	to->ranges_gpa = HVPOKE_SHM_ARENA;
 	to->nr_ranges = 1;
+	to->scope = HVPOKE_SCOPE_DYNDBG;
+	to->reserved = 0;
 	copy(records, &range, sizeof(range));
 	for (int i = 0; i < HVPOKE_MAX_PROBES; i++)
 		to->probe_gva[i] = 0;
