@@ -99,9 +99,9 @@ static DEFINE_MUTEX(batch_lock);
 static struct {
 	struct task_struct *owner;
 	bool divert;
-	bool traces;	  /* switches trace events */
-	bool updating;	  /* is in __static_call_update() */
-	bool holds_calls; /* and what that does is to wait */
+	bool traces;	    /* switches trace events */
+	bool updating;	    /* is in __static_call_update() */
+	bool holds_calls;   /* and what that does is to wait */
 	bool native_queued; /* since the last apply */
 	const char *modname;
 	struct module *mod; /* of the last site, with its text */

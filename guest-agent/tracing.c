@@ -202,6 +202,7 @@ int hvp_static_calls_add(void *site, void *tramp, void *func, bool tail)
 	if (err)
 		return err;
 	waiting.transform[waiting.nr] = (struct transform){ site, tramp, func, tail };
+	/* Pairs with hvp_static_calls_wait(). */
 	smp_store_release(&waiting.nr, waiting.nr + 1);
 	return 0;
 }
