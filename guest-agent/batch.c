@@ -397,8 +397,10 @@ u32 hvp_batch_flush(struct hvp_batch *batch, struct hvp_result *result)
 		hvp_gate_take(batch);
 	if (batch->nr)
 		status = flush_locked(batch, &item, result);
-	if (!batch->text_locked)
+	if (!batch->text_locked) {
+		hvp_gate_taken();
 		mutex_unlock(hvp_symbols.text_mutex);
+	}
 	if (status != HVPOKE_OK && batch->nr > batch->nr_pokes)
 		sites_native(batch, item, result);
 

@@ -76,6 +76,13 @@ static inline u64 hvp_irq_calls(unsigned int cpu)
 #endif
 }
 
+/* What may run anywhere and for long. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
+#define hvp_workqueue system_dfl_wq
+#else
+#define hvp_workqueue system_unbound_wq
+#endif
+
 /*
  * lib/dynamic_debug.c keeps this one to itself. Unchanged from 6.1 to 7.3; on
  * anything else hvp_dyndbg_init() finds out whether it still holds.

@@ -22,7 +22,8 @@
 
 static bool from_static_key(unsigned long caller)
 {
-	return caller - (unsigned long)hvp_symbols.transform_queue < hvp_symbols.transform_queue_len;
+	return caller - (unsigned long)hvp_symbols.transform_queue <
+	       hvp_symbols.transform_queue_len;
 }
 
 /*
@@ -51,17 +52,20 @@ static bool finish_wanted(unsigned long caller)
 	return !hvp_native_poke_passes();
 }
 
-
+/* The original is called again. */
 static bool call_update_wanted(unsigned long caller)
 {
-	return hvp_session_traces();
+	if (hvp_static_call_updating())
+		return false;
+	return !hvp_session_owned() || hvp_session_updates();
 }
 
 static bool call_transform_wanted(unsigned long caller)
 {
 	if (hvp_session_holds(HVP_HOLD_CALLS))
 		return false; /* this is what sends them */
-	return hvp_session_owned() ? hvp_session_holds(HVP_HOLD_TRANSFORMS) : hvp_static_calls_wait();
+	return hvp_session_owned() ? hvp_session_holds(HVP_HOLD_TRANSFORMS)
+				   : hvp_static_calls_wait();
 }
 
 /* The original is called again, and passes unless somebody's pokes wait once more. */
@@ -169,39 +173,63 @@ static const struct diversion {
 	const char *name[2]; /* the second: since 6.16 */
 	void *to;
 	bool (*wanted)(unsigned long caller);
-	u32 scope;	      /* from this one on */
+	u32 scope;	       /* from this one on */
 	const char *uncovered; /* what is, if there is no such function; NULL: needed */
 } diversions[NR_DIVERSIONS] = {
 	[POKE_QUEUE] = { { "text_poke_queue", "smp_text_poke_batch_add" },
-			 poke_queue, queue_wanted, HVPOKE_SCOPE_STATIC_KEYS },
+			 poke_queue,
+			 queue_wanted,
+			 HVPOKE_SCOPE_STATIC_KEYS },
 	[POKE_FINISH] = { { "text_poke_finish", "smp_text_poke_batch_finish" },
-			  poke_finish, finish_wanted, HVPOKE_SCOPE_STATIC_KEYS },
+			  poke_finish,
+			  finish_wanted,
+			  HVPOKE_SCOPE_STATIC_KEYS },
 	[POKE_SINGLE] = { { "text_poke_bp", "smp_text_poke_single" },
-			  poke_single, poke_diverts, HVPOKE_SCOPE_ALL },
+			  poke_single,
+			  poke_diverts,
+			  HVPOKE_SCOPE_ALL },
 	[ARM_KPROBE] = { { "arch_arm_kprobe" },
-			 arm_kprobe, poke_diverts, HVPOKE_SCOPE_ALL, "kprobes" },
+			 arm_kprobe,
+			 poke_diverts,
+			 HVPOKE_SCOPE_ALL,
+			 "kprobes" },
 	[DISARM_KPROBE] = { { "arch_disarm_kprobe" },
-			    disarm_kprobe, poke_diverts, HVPOKE_SCOPE_ALL, "kprobes" },
+			    disarm_kprobe,
+			    poke_diverts,
+			    HVPOKE_SCOPE_ALL,
+			    "kprobes" },
 	[UNREGISTER_KPROBE] = { { "__unregister_kprobe_top" },
-				unregister_kprobe_top, unregister_wanted, HVPOKE_SCOPE_ALL,
+				unregister_kprobe_top,
+				unregister_wanted,
+				HVPOKE_SCOPE_ALL,
 				"one pause for many kprobes" },
 #ifdef CONFIG_OPTPROBES
 	[OPTIMIZE_KPROBES] = { { "arch_optimize_kprobes" },
-			       optimize_kprobes, poke_diverts, HVPOKE_SCOPE_ALL,
+			       optimize_kprobes,
+			       poke_diverts,
+			       HVPOKE_SCOPE_ALL,
 			       "optimizing kprobes" },
 	[UNOPTIMIZE_KPROBES] = { { "arch_unoptimize_kprobes" },
-				 unoptimize_kprobes, poke_diverts, HVPOKE_SCOPE_ALL,
+				 unoptimize_kprobes,
+				 poke_diverts,
+				 HVPOKE_SCOPE_ALL,
 				 "optimized kprobes that go" },
 	[UNOPTIMIZE_KPROBE] = { { "arch_unoptimize_kprobe" },
-				unoptimize_kprobe, poke_diverts, HVPOKE_SCOPE_ALL,
+				unoptimize_kprobe,
+				poke_diverts,
+				HVPOKE_SCOPE_ALL,
 				"optimized kprobes that go at once" },
 #endif
 	[STATIC_CALL_UPDATE] = { { "__static_call_update" },
-				 static_call_update, call_update_wanted, HVPOKE_SCOPE_ALL,
+				 static_call_update,
+				 call_update_wanted,
+				 HVPOKE_SCOPE_ALL,
 				 "one pause for many trace events" },
 	[STATIC_CALL_TRANSFORM] = { { "arch_static_call_transform" },
-				    static_call_transform, call_transform_wanted,
-				    HVPOKE_SCOPE_ALL, "one pause for many trace events" },
+				    static_call_transform,
+				    call_transform_wanted,
+				    HVPOKE_SCOPE_ALL,
+				    "one pause for many trace events" },
 };
 
 /* An ENDBR before the call of ftrace's is not part of the function's own instructions. */

@@ -119,7 +119,7 @@ void hvp_gate_finish(void)
 void hvp_gate_single(void *addr, const void *opcode, size_t len, const void *emulate)
 {
 	put(addr, opcode, len, emulate);
-	if (!hvp_session_holds(HVP_HOLD_CALLS))
+	if (!hvp_session_holds(HVP_HOLD_CALLS) && !hvp_static_call_updating())
 		hvp_gate_finish();
 }
 
@@ -135,7 +135,12 @@ void hvp_gate_take(struct hvp_batch *batch)
 			return;
 		}
 	}
+}
+
+void hvp_gate_taken(void)
+{
 	pending.nr_pokes = 0;
+	/* Whoever sees in hvp_gate_waits() that none wait sees the new text, too. */
 	smp_store_release(&pending.nr, 0);
 }
 
@@ -217,7 +222,8 @@ static const struct kernel_param_ops scope_ops = {
 };
 
 module_param_cb(scope, &scope_ops, NULL, 0644);
-MODULE_PARM_DESC(scope, "What goes to the host: dyndbg (default), static_keys, or all text patching");
+MODULE_PARM_DESC(scope,
+		 "What goes to the host: dyndbg (default), static_keys, or all text patching");
 
 static int gate_get(char *buffer, const struct kernel_param *kp)
 {
@@ -229,7 +235,8 @@ static int gate_get(char *buffer, const struct kernel_param *kp)
 static const struct kernel_param_ops gate_ops = { .get = gate_get };
 
 module_param_cb(gate, &gate_ops, NULL, 0444);
-MODULE_PARM_DESC(gate, "What was patched outside of requests since the agent was loaded (read only)");
+MODULE_PARM_DESC(gate,
+		 "What was patched outside of requests since the agent was loaded (read only)");
 
 /* Those that are inside of the gate may go on. */
 void hvp_gate_close(void)

@@ -49,7 +49,7 @@ struct hvp_symbols {
 	void (*perf_text_poke)(const void *addr, const void *old_bytes, size_t old_len,
 			       const void *new_bytes, size_t new_len);
 	atomic_t *nr_text_poke_events; /* is anybody listening? */
-	void (*jump_lock)(void); /* over the jump table */
+	void (*jump_lock)(void);       /* over the jump table */
 	void (*jump_unlock)(void);
 	struct jump_entry *jump_start, *jump_stop;
 	struct list_head *modules;
@@ -147,12 +147,16 @@ void hvp_session_let_in(void);
 bool hvp_session_owned(void);
 bool hvp_session_diverts(void);
 bool hvp_session_traces(void);
+/* And not in hvp_session_update_call() already? */
+bool hvp_session_updates(void);
+
 /* Things of this task's request that may wait at the gate until it ends. */
 enum hvp_hold {
 	HVP_HOLD_PROBES,     /* kprobes, in a request that switches trace events */
 	HVP_HOLD_TRANSFORMS, /* a tracepoint's static calls, not even made yet */
 	HVP_HOLD_CALLS,	     /* what they come to, while they are made */
 };
+
 bool hvp_session_holds(enum hvp_hold what);
 /* For the owner: is the text at @addr still there when its request ends? */
 bool hvp_session_text_stays(unsigned long addr);
@@ -162,7 +166,7 @@ struct hvp_result *hvp_session_gate_result(void);
 void hvp_session_flush(void);
 bool hvp_session_waits(void);
 bool hvp_session_collected(const struct jump_entry *entry);
-void hvp_session_update_call(struct static_call_key *key, void *tramp, void *func, bool hold);
+void hvp_session_update_call(struct static_call_key *key, void *tramp, void *func);
 void hvp_static_call_transform(void *site, void *tramp, void *func, bool tail);
 /* The owner, not diverted, is about to patch a site. */
 void hvp_session_native_site(void);
@@ -177,7 +181,7 @@ void hvp_session_exit(void);
 
 /* patch.c - one site as it stands in memory and as it is to be. */
 struct hvp_patch {
-	u8 len; /* 0: already as it is to be */
+	u8 len;	 /* 0: already as it is to be */
 	u8 kind; /* HVPOKE_SITE_* */
 	u8 old_insn[HVPOKE_MAX_INSN];
 	u8 new_insn[HVPOKE_MAX_INSN];
@@ -267,8 +271,9 @@ void hvp_gate_put(const struct hvp_poke *poke);
 void hvp_gate_flush(void);
 /* May be asked anywhere: do pokes wait? */
 bool hvp_gate_waits(void);
-/* Move the pokes that wait into @batch. */
+/* Have the pokes that wait in @batch, too; they wait until hvp_gate_taken() says that it is sent. */
 void hvp_gate_take(struct hvp_batch *batch);
+void hvp_gate_taken(void);
 u32 hvp_gate_scope(void);
 /* @scope is an enum hvpoke_scope. Without text_mutex. 0 or a negative errno, having said why. */
 int hvp_scope_set(u32 scope);
@@ -302,7 +307,10 @@ bool hvp_unregister_diverted(void);
 bool hvp_tracepoint_key(const struct static_key *key);
 int hvp_tracing_init(void);
 void hvp_tracing_exit(void);
+/* In place of __static_call_update(). */
 void hvp_static_call_update(struct static_call_key *key, void *tramp, void *func);
+/* Is this task in there, with what is poked to be written at its end? */
+bool hvp_static_call_updating(void);
 /* Under batch_lock. 0 or -ENOMEM. */
 int hvp_static_calls_add(void *site, void *tramp, void *func, bool tail);
 /* Make the static calls' changes that wait; their pokes wait at the gate then. */

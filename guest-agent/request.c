@@ -15,6 +15,7 @@
 #include <linux/string.h>
 #include <linux/workqueue.h>
 
+#include "compat.h"
 #include "hvpoke.h"
 
 /* Only for the work item, of which never more than one runs. */
@@ -292,7 +293,7 @@ static DECLARE_WORK(requests_work, run_requests);
 void hvp_requests_wake(void)
 {
 	if (READ_ONCE(listening))
-		queue_work(system_unbound_wq, &requests_work);
+		queue_work(hvp_workqueue, &requests_work);
 }
 
 /* Without an interrupt the guest's own requests are still served. */

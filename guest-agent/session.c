@@ -32,7 +32,8 @@
  *                   shm.lock    the device may go away
  *     event_mutex               trace events are switched
  *       tracepoints_mutex
- *         cpu_hotplug_lock      a tracepoint's call is changed
+ *         update_lock           a tracepoint's call is changed
+ *         cpu_hotplug_lock
  *           static_call_mutex   -> hvp_static_call_transform()
  *             batch_lock
  *               text_mutex
@@ -98,9 +99,9 @@ static DEFINE_MUTEX(batch_lock);
 static struct {
 	struct task_struct *owner;
 	bool divert;
-	bool traces;	  /* switches trace events */
-	bool updating;	  /* is in __static_call_update() */
-	bool holds_calls; /* and what that does is to wait */
+	bool traces;	    /* switches trace events */
+	bool updating;	    /* is in __static_call_update() */
+	bool holds_calls;   /* and what that does is to wait */
 	bool native_queued; /* since the last apply */
 	const char *modname;
 	struct module *mod; /* of the last site, with its text */
@@ -126,13 +127,18 @@ bool hvp_session_diverts(void)
 
 bool hvp_session_traces(void)
 {
-	return hvp_session_diverts() && session.traces && !session.updating;
+	return hvp_session_diverts() && session.traces;
+}
+
+bool hvp_session_updates(void)
+{
+	return hvp_session_diverts() && !session.updating;
 }
 
 bool hvp_session_holds(enum hvp_hold what)
 {
 	switch (what) {
-	case HVP_HOLD_PROBES: return hvp_session_diverts() && session.traces;
+	case HVP_HOLD_PROBES: return hvp_session_traces();
 	case HVP_HOLD_TRANSFORMS: return hvp_session_diverts() && session.holds_calls;
 	case HVP_HOLD_CALLS: return READ_ONCE(replaying) == current;
 	}
@@ -339,11 +345,11 @@ bool hvp_session_collected(const struct jump_entry *entry)
 	return collected;
 }
 
-/* Call the original. @hold: what it would do to the text waits. */
-void hvp_session_update_call(struct static_call_key *key, void *tramp, void *func, bool hold)
+/* Call the original. What it would do to the text waits. */
+void hvp_session_update_call(struct static_call_key *key, void *tramp, void *func)
 {
 	session.updating = true;
-	session.holds_calls = hold;
+	session.holds_calls = true;
 	__static_call_update(key, tramp, func);
 	session.holds_calls = false;
 	session.updating = false;

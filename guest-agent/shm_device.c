@@ -19,6 +19,14 @@
 
 enum { BAR_REGISTERS = 0, BAR_MEMORY = 2 };
 
+/* What is to go into hvp_shm. */
+struct parts {
+	void *bar;
+	u64 size;
+	void __iomem *registers;
+	unsigned int irq;
+};
+
 /* Why the last device that is hvpoke's is not used. */
 static int refused = -ENODEV;
 
@@ -30,8 +38,11 @@ static irqreturn_t host_rang(int irq, void *bar)
 }
 
 /* 0, -ENODEV: somebody else's; or an errno, having said why. */
-static int check(struct pci_dev *pdev, const struct hvpoke_shm_host *host, u64 *size)
+static int check(struct pci_dev *pdev, struct parts *parts)
 {
+	const struct hvpoke_shm_host *host = parts->bar + HVPOKE_SHM_HOST;
+	u64 size;
+
 	if (memcmp(host->magic, HVPOKE_SHM_MAGIC, sizeof(HVPOKE_SHM_MAGIC)))
 		return -ENODEV;
 	if (host->version != HVPOKE_SHM_VERSION || host->abi_version != HVPOKE_ABI_VERSION) {
@@ -40,12 +51,13 @@ static int check(struct pci_dev *pdev, const struct hvpoke_shm_host *host, u64 *
 			host->version, host->abi_version, HVPOKE_SHM_VERSION, HVPOKE_ABI_VERSION);
 		return -EPROTO;
 	}
-	*size = READ_ONCE(host->size);
-	if (*size < HVPOKE_SHM_MIN_SIZE || *size > pci_resource_len(pdev, BAR_MEMORY)) {
-		pci_err(pdev, "hvpoked claims %llu bytes of %llu\n", *size,
+	size = READ_ONCE(host->size);
+	if (size < HVPOKE_SHM_MIN_SIZE || size > pci_resource_len(pdev, BAR_MEMORY)) {
+		pci_err(pdev, "hvpoked claims %llu bytes of %llu\n", size,
 			(u64)pci_resource_len(pdev, BAR_MEMORY));
 		return -EPROTO;
 	}
+	parts->size = size;
 	return 0;
 }
 
@@ -54,31 +66,30 @@ static int check(struct pci_dev *pdev, const struct hvpoke_shm_host *host, u64 *
  * hvp_shm.lock: a batch takes that under text_mutex, which the kernel takes, when it brings a
  * CPU up, under the lock of what is allocated here (sparse_irq_lock).
  */
-static int set_up(struct pci_dev *pdev, void *bar, void __iomem **registers)
+static int set_up(struct pci_dev *pdev, struct parts *parts)
 {
 	int err;
 
-	*registers = devm_ioremap_resource(&pdev->dev, &pdev->resource[BAR_REGISTERS]);
-	if (IS_ERR(*registers))
-		return PTR_ERR(*registers);
+	parts->registers = devm_ioremap_resource(&pdev->dev, &pdev->resource[BAR_REGISTERS]);
+	if (IS_ERR(parts->registers))
+		return PTR_ERR(parts->registers);
 	pci_set_master(pdev);
 	err = pci_alloc_irq_vectors(pdev, 1, 1, PCI_IRQ_MSIX);
 	if (err < 0)
 		return err;
-	return devm_request_irq(&pdev->dev, pci_irq_vector(pdev, HVPOKE_SHM_VECTOR), host_rang, 0,
-				"hvpoke", bar);
+	parts->irq = pci_irq_vector(pdev, HVPOKE_SHM_VECTOR);
+	return devm_request_irq(&pdev->dev, parts->irq, host_rang, 0, "hvpoke", parts->bar);
 }
 
 /* From here on it is used, unless another one is. */
-static int publish(struct pci_dev *pdev, void *bar, void __iomem *registers, u64 size)
+static int publish(const struct parts *parts)
 {
-	lockdep_assert_held(&hvp_shm.lock);
 	if (hvp_shm.bar)
 		return -EBUSY;
-	hvp_shm.registers = registers;
-	hvp_shm.irq = pci_irq_vector(pdev, HVPOKE_SHM_VECTOR);
-	hvp_shm.size = size;
-	hvp_shm.bar = bar;
+	hvp_shm.registers = parts->registers;
+	hvp_shm.irq = parts->irq;
+	hvp_shm.size = parts->size;
+	hvp_shm.bar = parts->bar;
 	hvp_shm_begin();
 	return 0;
 }
@@ -86,9 +97,7 @@ static int publish(struct pci_dev *pdev, void *bar, void __iomem *registers, u64
 static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
 	struct resource *memory = &pdev->resource[BAR_MEMORY];
-	void __iomem *registers = NULL;
-	u64 size = 0;
-	void *bar;
+	struct parts parts = {};
 	int err;
 
 	if (resource_size(memory) < HVPOKE_SHM_MIN_SIZE)
@@ -98,19 +107,19 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		return err;
 	if (!devm_request_mem_region(&pdev->dev, memory->start, resource_size(memory), "hvpoke"))
 		return -ENODEV; /* in use, so not by us */
-	bar = devm_memremap(&pdev->dev, memory->start, resource_size(memory), MEMREMAP_WB);
-	if (IS_ERR(bar))
-		return PTR_ERR(bar);
+	parts.bar = devm_memremap(&pdev->dev, memory->start, resource_size(memory), MEMREMAP_WB);
+	if (IS_ERR(parts.bar))
+		return PTR_ERR(parts.bar);
 
-	err = check(pdev, bar + HVPOKE_SHM_HOST, &size);
+	err = check(pdev, &parts);
 	if (!err) {
-		err = set_up(pdev, bar, &registers);
+		err = set_up(pdev, &parts);
 		if (err)
 			pci_err(pdev, "hvpoked's device cannot be set up (error %d)\n", err);
 	}
 	mutex_lock(&hvp_shm.lock);
 	if (!err)
-		err = publish(pdev, bar, registers, size);
+		err = publish(&parts);
 	refused = err;
 	mutex_unlock(&hvp_shm.lock);
 	if (!err)

@@ -35,6 +35,7 @@
 #include <linux/bsearch.h>
 #include <linux/jump_label.h>
 #include <linux/mm.h>
+#include <linux/mutex.h>
 #include <linux/sched/mm.h>
 #include <linux/sort.h>
 #include <linux/static_call.h>
@@ -201,6 +202,7 @@ int hvp_static_calls_add(void *site, void *tramp, void *func, bool tail)
 	if (err)
 		return err;
 	waiting.transform[waiting.nr] = (struct transform){ site, tramp, func, tail };
+	/* Pairs with hvp_static_calls_wait(). */
 	smp_store_release(&waiting.nr, waiting.nr + 1);
 	return 0;
 }
@@ -235,7 +237,7 @@ void hvp_static_calls_replay(void)
 void hvp_static_calls_done(void)
 {
 	waiting.died = false;
-	smp_store_release(&waiting.nr, 0);
+	smp_store_release(&waiting.nr, 0); /* pairs with hvp_static_calls_wait() */
 	if (waiting.max > 4096)
 		waiting_free();
 }
@@ -250,23 +252,52 @@ static bool waits_to_be_on(const struct tracepoint *tp)
 	return !(key->type & JUMP_TYPE_LINKED) && first && hvp_session_collected(first);
 }
 
-/* In place of __static_call_update(), for the owner of a session that switches trace events. */
-void hvp_static_call_update(struct static_call_key *key, void *tramp, void *func)
-{
-	struct tracepoint *tp = tracepoint_of(key);
-	bool on, iterator;
+static DEFINE_MUTEX(update_lock);
+static struct task_struct *updater; /* written under update_lock */
 
-	if (!tp) {
-		hvp_session_update_call(key, tramp, func, false);
-		return;
-	}
-	on = static_key_enabled((struct static_key *)&tp->key);
-	iterator = func == tp->iterator;
+bool hvp_static_call_updating(void)
+{
+	return READ_ONCE(updater) == current;
+}
+
+/*
+ * All sites of a static call in one batch, written before this returns. The kernel pokes
+ * them one by one, which no caller can rely on: it says nothing about their order.
+ */
+static void update_at_once(struct static_call_key *key, void *tramp, void *func)
+{
+	mutex_lock(&update_lock);
+	WRITE_ONCE(updater, current);
+	__static_call_update(key, tramp, func);
+	mutex_lock(hvp_symbols.text_mutex);
+	hvp_gate_finish();
+	mutex_unlock(hvp_symbols.text_mutex);
+	WRITE_ONCE(updater, NULL);
+	mutex_unlock(&update_lock);
+}
+
+/* For the owner of a session that switches trace events. */
+static void update_tracepoint(struct tracepoint *tp, struct static_call_key *key, void *tramp,
+			      void *func)
+{
+	bool on = static_key_enabled((struct static_key *)&tp->key);
+	bool iterator = func == tp->iterator;
+
 	if (!on && !iterator && waiting.died)
 		hvp_session_flush();
-	hvp_session_update_call(key, tramp, func, true);
+	hvp_session_update_call(key, tramp, func);
 	if (!on && iterator)
 		waiting.died = true;
 	if (on && iterator && !waits_to_be_on(tp))
 		hvp_session_flush();
+}
+
+void hvp_static_call_update(struct static_call_key *key, void *tramp, void *func)
+{
+	struct tracepoint *tp = hvp_session_traces() ? tracepoint_of(key) : NULL;
+
+	if (tp)
+		update_tracepoint(tp, key, tramp, func);
+	else
+		update_at_once(key, tramp, func);
 }

@@ -302,8 +302,7 @@ struct hvpoke_complete {
 	__u32 batches;		/* IN batches that the host applied for it */
 	__u32 fallback;		/* IN 0, or the status that sent it the kernel's own way */
 	char message[128];	/* IN NUL terminated, for a person; may be empty */
-	__u64 noisy;		/* IN flips left to the kernel since the agent was loaded, because
-				 * it makes them by itself and too often */
+	__u64 noisy;		/* IN flips left to the kernel, which makes them by itself */
 	__u32 more;		/* IN keys that match and did not fit in data */
 	__u32 data_len;		/* IN bytes of data in use */
 	__u8 data[HVPOKE_REQ_DATA]; /* IN struct hvpoke_key records */

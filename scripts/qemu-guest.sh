@@ -31,25 +31,31 @@ done
 END
 }
 
+# qemu_initramfs OUT FILE... - busybox, PID 1 and the FILEs, in the guest's root.
+qemu_initramfs() {
+	local out=$1 root code
+	shift
+	root=$(mktemp -d)
+	mkdir -p "${out%/*}" "$root/bin"
+	cp /bin/busybox "$root/bin/busybox" && cp "$@" "$root" &&
+		qemu_init >"$root/init" && chmod +x "$root/init" &&
+		(cd "$root" && find . | cpio --quiet -o -H newc) >"$out"
+	code=$?
+	rm -rf "$root"
+	return $code
+}
+
 # qemu_prepare SERIES [MODULE...] - sets guest_kernel, guest_initrd and stock_release.
 qemu_prepare() {
-	local root module code
+	local modules
 	stock_fetch "$@"
 	shift
 	scripts/build-modules.sh "$stock_release" >&2 || return 1
 	guest_kernel=$stock_dir/vmlinuz
 	guest_initrd=build/stock/qemu-$stock_release.cpio
-	mkdir -p build/stock
-	root=$(mktemp -d)
-	mkdir -p "$root/bin"
-	for module; do cp "$stock_dir/$module.ko" "$root" || return 1; done
-	cp /bin/busybox "$root/bin/busybox" &&
-		cp "build/modules/$stock_release/hvpoke.ko" "${guest_files[@]}" "$root" &&
-		qemu_init >"$root/init" && chmod +x "$root/init" &&
-		(cd "$root" && find . | cpio --quiet -o -H newc) >"$guest_initrd"
-	code=$?
-	rm -rf "$root"
-	return $code
+	modules=("${@/#/$stock_dir/}")
+	qemu_initramfs "$guest_initrd" "${modules[@]/%/.ko}" \
+		"build/modules/$stock_release/hvpoke.ko" "${guest_files[@]}"
 }
 
 # host_start DIR - hvpoked, its sockets in DIR.
@@ -103,13 +109,16 @@ qemu_device() {
 # guest_read SECONDS END - what the guest's shell says before the line that is END and
 # perhaps more, which is left in guest_last.
 guest_read() {
-	local until=$((SECONDS + $1))
+	local until=$((SECONDS + $1)) part begun=
 	while [ $SECONDS -lt $until ]; do
-		if ! IFS= read -r -t 1 guest_last <&"$guest_out"; then
+		# When a second is over, so much of a line may have been read.
+		if ! IFS= read -r -t 1 part <&"$guest_out"; then
+			begun+=$part
 			[ -z "$guest_pid" ] || kill -0 "$guest_pid" 2>/dev/null && continue
 			echo "no answer from the guest: its QEMU has ended" >&2
 			return 124
 		fi
+		guest_last=$begun$part begun=
 		case $guest_last in
 		"$2"*) return ;;
 		*) printf '%s\n' "$guest_last" ;;
