@@ -79,6 +79,6 @@ static void __exit hvpoke_exit(void)
 late_initcall(hvpoke_init);
 module_exit(hvpoke_exit);
 
-MODULE_DESCRIPTION("hvpoke agent: dynamic debug toggled by the hypervisor in one pause");
+MODULE_DESCRIPTION("hvpoke agent: the kernel's text patched by the hypervisor in one pause");
 MODULE_VERSION(HVP_VERSION);
 MODULE_LICENSE("GPL");
