@@ -77,6 +77,12 @@ else
 	echo null >"$work/start_small.json"
 fi
 
+if [ "$(kvm_backend)" = pvm ]; then
+	measure hot scripts/bench-hot.sh
+else
+	echo null >"$work/hot.json"
+fi
+
 # Whoever patches the kernel's text, on stock kernels. About a minute each.
 for series in 6.1 6.12 7; do
 	for vcpus in 2 4; do
@@ -85,12 +91,13 @@ for series in 6.1 6.12 7; do
 done
 
 jq -n --arg machine "$(machine)" --arg backend "$(kvm_backend)" \
-	--slurpfile patching <(cat "$work"/patching-*.json) --slurpfile pause "$work/pause.json" --slurpfile cost "$work/vmm_cost.json" \
+	--slurpfile hot "$work/hot.json" --slurpfile patching <(cat "$work"/patching-*.json) --slurpfile pause "$work/pause.json" --slurpfile cost "$work/vmm_cost.json" \
 	--slurpfile small "$work/start_small.json" --slurpfile sort "$work/sort.json" \
 	--slurpfile gaps <(cat "$work"/gap-{hvpoke-vmm-kvm,QEMU-kvm,QEMU-tcg}.json) '{
 		machine: $machine, kvm_backend: $backend,
 		pause: $pause[0], vmm_cost: $cost[0], sort: $sort[0],
 		start_cpu_us_small_kernel: $small[0],
+		hot: $hot[0],
 		patching: ($patching | map(select(.))),
 		# That it is KVM was asked; what is behind KVM is the machine'"'"'s.
 		gaps: ($gaps | map(if .accelerator == "kvm" then .accelerator = "kvm-" + $backend else . end)),
@@ -139,6 +146,13 @@ jq -r '.start_cpu_us_small_kernel | if . == null then empty else
 jq -r '.sort | if . == null then empty else
 	"sorting \(.entries) entries: radix \(.radix_us | round) us, heap sort \(.heap_us | round) us: \(.ratio * 10 | round / 10) times faster"
 	end' build/bench.json
+jq -r '.hot | if . == null then empty else
+	"\nAll sites switched while both vCPUs of a small guest run through eight of them all the time\n" +
+	"(hvpoke-vmm; kernel mode is emulated, and the request itself takes its share of the vCPUs):",
+	(["", "requests", "sites", "us a request", "INT3 hits", "IPIs", "pauses", "ns a site run through"],
+	 (.[] | [.phase, .requests, .sites, .request_us, .int3, .ipis, .pauses, .ns_a_site] |
+	  map(if type == "number" then round else . // "-" end)) | @tsv) end' build/bench.json |
+	column -t -s $'\t' -R 2,3,4,5,6,7,8
 cat <<'END'
 
 What patching costs a stock Debian kernel under QEMU (tcg): function-call interrupts of

@@ -6,8 +6,9 @@
  *   hvpoke_busy.tick=1  a pr_debug() once a second, to see a site at work; and
  *                       requests of the guest's own, see busy_ask(); and a
  *                       static key that the kernel flips by itself, busy_flip()
- *   hvpoke_busy.hot=1   a kernel thread on the last CPU that runs through eight
- *                       sites all the time, so that patching with INT3 is met
+ *   hvpoke_busy.hot=N   a kernel thread on each of the last N CPUs that runs through
+ *                       eight sites all the time, so that patching with INT3 is met;
+ *                       with more than one, tick prints how often they did
  *
  * It is a driver since a program in such a guest can do nothing: where KVM's
  * back end emulates the guest's kernel mode, system calls do not work.
@@ -19,7 +20,10 @@
 #include <linux/kallsyms.h>
 #include <linux/kernel.h>
 #include <linux/kthread.h>
+#include <linux/ktime.h>
+#include <linux/math64.h>
 #include <linux/moduleparam.h>
+#include <linux/percpu.h>
 #include <linux/pid.h>
 #include <linux/sched.h>
 #include <linux/sched/task.h>
@@ -35,9 +39,9 @@ static bool tick;
 module_param(tick, bool, 0444);
 MODULE_PARM_DESC(tick, "print a debug message once a second");
 
-static bool hot;
-module_param(hot, bool, 0444);
-MODULE_PARM_DESC(hot, "run through sites all the time");
+static unsigned int hot;
+module_param(hot, uint, 0444);
+MODULE_PARM_DESC(hot, "run through sites all the time, on so many CPUs");
 
 static void busy_start(struct work_struct *work);
 static DECLARE_DELAYED_WORK(busy_start_work, busy_start);
@@ -85,6 +89,7 @@ static int busy_spin_on(unsigned int cpu)
 	} while (0)
 
 static unsigned long busy_seen;
+static DEFINE_PER_CPU(unsigned long, busy_rounds);
 
 static int busy_hot(void *unused)
 {
@@ -102,12 +107,24 @@ static int busy_hot(void *unused)
 			BUSY_SITE(g);
 			BUSY_SITE(h);
 		}
+		this_cpu_add(busy_rounds, i);
 		cond_resched();
 	}
 	return 0;
 }
 
-static void busy_start_hot(void)
+static void busy_count_hot(void)
+{
+	unsigned long rounds = 0;
+	unsigned int cpu;
+
+	for_each_online_cpu(cpu)
+		rounds += per_cpu(busy_rounds, cpu);
+	pr_info("hvpoke_busy: %lu rounds at %llu us\n", rounds,
+		div_u64(ktime_get_ns(), NSEC_PER_USEC));
+}
+
+static void busy_start_hot(unsigned int cpu)
 {
 	struct task_struct *task;
 
@@ -116,7 +133,7 @@ static void busy_start_hot(void)
 		pr_warn("hvpoke_busy: no hot thread: error %ld\n", PTR_ERR(task));
 		return;
 	}
-	kthread_bind(task, cpumask_last(cpu_online_mask));
+	kthread_bind(task, cpu);
 	wake_up_process(task);
 }
 
@@ -144,8 +161,9 @@ static void busy_start(struct work_struct *work)
 		if (error)
 			pr_warn("hvpoke_busy: no spinner on CPU %u: error %d\n", cpu, error);
 	}
-	if (hot)
-		busy_start_hot();
+	for_each_online_cpu(cpu)
+		if (cpu + hot >= num_online_cpus())
+			busy_start_hot(cpu);
 	pr_info("hvpoke_busy: %u CPUs busy\n", num_online_cpus());
 }
 
@@ -201,6 +219,8 @@ static void busy_tick(struct work_struct *work)
 
 	busy_ask();
 	busy_flip();
+	if (hot > 1)
+		busy_count_hot();
 	pr_debug("hvpoke_busy: tick %lu\n", ++ticks);
 	schedule_delayed_work(&busy_tick_work, HZ);
 }
