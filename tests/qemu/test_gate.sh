@@ -9,36 +9,26 @@ set -uo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/lib.sh
 . scripts/qemu-guest.sh
-. scripts/gate-costs.sh
 . tests/linux/tap.sh
+. tests/qemu/stock.sh
+. scripts/gate-costs.sh
 
 series=$1 vcpus=$2
 export HVPOKE_QUIET=1
 plan 67
 command -v qemu-system-x86_64 >/dev/null || skip_rest "qemu-system-x86_64 is not installed"
 
-work=build/check-gate-$series-$vcpus
-rm -rf "$work"
-mkdir -p "$work"
-sockets=$(mktemp -d /tmp/hvpoke-gate-XXXXXX)
-chmod 755 "$sockets"
-export HVPOKE_RUNTIME_DIR=$sockets/vms
-cleanup() {
-	guest_stop
-	host_stop
-	cp "$sockets"/*.{log,console} "$work" 2>/dev/null
-	rm -rf "$sockets"
-}
-trap cleanup EXIT
+stock_test_begin "check-gate-$series-$vcpus"
+trap stock_test_end EXIT
 
 guest_files=(tests/qemu/state.sh tests/qemu/same_text.sh tests/qemu/actions.sh)
+stock_had "$series" usb-common usbcore || skip_rest "$stock_why"
 qemu_prepare "$series" usb-common usbcore || die "the guest could not be prepared"
 
 state() { run "/state.sh $1"; }
 state_is() { state now && run "cmp /tmp/now.text /tmp/$1.text"; }
 # But for what the agent diverts.
 text_is() { state now && run "/same_text.sh now $1"; }
-quiet() { ! run "dmesg | grep -E 'WARNING:|BUG:|Oops|Call Trace'"; }
 scope() { "$hvpoke" scope stock "$1" >/dev/null; }
 is_scope() { [ "$("$hvpoke" scope stock --json | jq -r .scope)" = "$1" ]; }
 # gate FIELD - of what was patched outside of sessions.

@@ -10,26 +10,15 @@ cd "$(dirname "$0")/../.."
 . scripts/lib.sh
 . scripts/qemu-guest.sh
 . tests/linux/tap.sh
+. tests/qemu/stock.sh
 
 series=$1 vcpus=$2
 export HVPOKE_QUIET=1
 plan 48
 command -v qemu-system-x86_64 >/dev/null || skip_rest "qemu-system-x86_64 is not installed"
 
-work=build/check-requests-$series-$vcpus
-rm -rf "$work"
-mkdir -p "$work"
-# Socket addresses are short.
-sockets=$(mktemp -d /tmp/hvpoke-requests-XXXXXX)
-chmod 755 "$sockets"
-export HVPOKE_RUNTIME_DIR=$sockets/vms
-cleanup() {
-	guest_stop
-	host_stop
-	cp "$sockets"/*.{log,console} "$work" 2>/dev/null
-	rm -rf "$sockets"
-}
-trap cleanup EXIT
+stock_test_begin "check-requests-$series-$vcpus"
+trap stock_test_end EXIT
 
 # ip_tables has the only sites of a key that x_tables has.
 guest_files=(tests/qemu/state.sh)

@@ -9,24 +9,15 @@ cd "$(dirname "$0")/../.."
 . scripts/lib.sh
 . scripts/qemu-guest.sh
 . tests/linux/tap.sh
+. tests/qemu/stock.sh
+. scripts/gate-costs.sh
 
 vcpus=2
 plan 41
 command -v qemu-system-x86_64 >/dev/null || skip_rest "qemu-system-x86_64 is not installed"
 
-work=build/check-selftests
-rm -rf "$work"
-mkdir -p "$work"
-sockets=$(mktemp -d /tmp/hvpoke-self-XXXXXX)
-chmod 755 "$sockets"
-export HVPOKE_RUNTIME_DIR=$sockets/vms
-cleanup() {
-	guest_stop
-	host_stop
-	cp "$sockets"/*.{log,console} "$work" 2>/dev/null
-	rm -rf "$sockets"
-}
-trap cleanup EXIT
+stock_test_begin "check-selftests"
+trap stock_test_end EXIT
 
 kernel=$(scripts/build-kernel.sh selftest) || die "the guest's kernel cannot be built"
 guest_kernel=${kernel%/*}/bzImage
@@ -36,9 +27,6 @@ qemu_initramfs "$guest_initrd" "${kernel%/*}"/test_static_key{s,_base}.ko tests/
 # Nothing is to be blamed on QEMU's threads: see qemu_accel in scripts/qemu-guest.sh.
 qemu_accel() { echo tcg,thread=single; }
 
-run() { guest_run "${seconds:-60}" "$@"; }
-action() { seconds=300 run "/actions.sh $1 $2"; }
-pauses() { "$hvpoke" stats --json selftests | jq .pauses; }
 # gate FIELD - of what was patched outside of requests.
 gate() { run "sed -n 's/^$1 //p' /sys/module/hvpoke/parameters/gate"; }
 log() { tr -d '\r' <"$guest_log"; }
