@@ -74,5 +74,18 @@ messages() {
 }
 
 logged() { run "dmesg | grep -F \"$1\""; }
+# The console without what 6.1 warns of by itself: free_module() marks a module UNFORMED a
+# moment before dynamic debug forgets its sites (kernel/module/main.c), and who switches
+# one in between is told that its jump label cannot be patched. It is left alone then, by
+# the kernel, before anybody is asked to patch it.
+log_without_own() {
+	case $stock_release in
+	6.1.*)
+		awk '/ cut here / { held = $0; next }
+			held != "" { if (/can.t patch jump_label at/) skip = 1; else print held; held = "" }
+			!skip; / end trace / { skip = 0 }' "$guest_log" ;;
+	*) cat "$guest_log" ;;
+	esac
+}
 # The whole log: the console has all but debug messages.
-quiet() { ! grep -E 'WARNING:|BUG:|Oops|Call Trace|no instruction of this' "$guest_log"; }
+quiet() { ! log_without_own | grep -E 'WARNING:|BUG:|Oops|Call Trace|no instruction of this'; }
