@@ -60,6 +60,7 @@ static int parse(struct arguments *arguments, int argc, char **argv)
 		{"version", no_argument, NULL, 'v'},
 		{},
 	};
+	unsigned long long mib;
 	char *end;
 	int option;
 
@@ -69,13 +70,13 @@ static int parse(struct arguments *arguments, int argc, char **argv)
 		case 'd': arguments->dir = optarg; break;
 		case 'g': arguments->group = optarg; break;
 		case 'm':
-			arguments->shm_size = strtoull(optarg, &end, 10) << 20;
-			if (*end || arguments->shm_size < HVPOKE_SHM_MIN_SIZE ||
-			    arguments->shm_size > HVPOKE_SHM_MAX_SIZE ||
-			    arguments->shm_size & (arguments->shm_size - 1))
+			mib = strtoull(optarg, &end, 10);
+			if (*end || mib < HVPOKE_SHM_MIN_SIZE >> 20 ||
+			    mib > HVPOKE_SHM_MAX_SIZE >> 20 || mib & (mib - 1))
 				return wrong("--shared-memory must be 1, 2, 4, 8, 16, 32 or 64, "
 					     "not ",
 					     optarg);
+			arguments->shm_size = mib << 20;
 			break;
 		case 'h': fputs(usage, stdout); return -1;
 		case 'v': puts("hvpoked " HVP_VERSION); return -1;
