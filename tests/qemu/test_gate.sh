@@ -85,8 +85,9 @@ for what in events kprobes function; do
 done
 pauses_of() { echo "$(cost_of "$work/hvpoke.$1.on" pauses) $(cost_of "$work/hvpoke.$1.off" pauses)"; }
 check "a static key is one pause" [ "$(pauses_of schedstats)" = "1 1" ]
-# Two keys that belong to no tracepoint, and what cannot wait (tracing.c).
-few() { local pauses=($(pauses_of events)); [ "${pauses[0]}" -le 6 ] && [ "${pauses[1]}" -le 8 ]; }
+# Of more than a thousand: the kprobes' own stages, and the keys and calls that belong to no
+# tracepoint and cannot wait (tracing.c), of which 7.x has more.
+few() { local pauses=($(pauses_of events)); [ "${pauses[0]}" -le 12 ] && [ "${pauses[1]}" -le 12 ]; }
 check "all trace events are a few pauses" few
 
 # The tracers work.
