@@ -146,9 +146,12 @@ jq -r '.start_cpu_us_small_kernel | if . == null then empty else
 jq -r '.sort | if . == null then empty else
 	"sorting \(.entries) entries: radix \(.radix_us | round) us, heap sort \(.heap_us | round) us: \(.ratio * 10 | round / 10) times faster"
 	end' build/bench.json
-jq -r '.hot | if . == null then empty else
-	"\nAll sites switched while both vCPUs of a small guest run through eight of them all the time\n" +
-	"(hvpoke-vmm; kernel mode is emulated, and the request itself takes its share of the vCPUs):",
+cat <<'END'
+
+All sites switched while both vCPUs of a small guest run through eight of them all the time
+(hvpoke-vmm; kernel mode is emulated, and the request itself takes its share of the vCPUs):
+END
+jq -r '.hot | if . == null then "not measured" else
 	(["", "requests", "sites", "us a request", "INT3 hits", "IPIs", "pauses", "ns a site run through"],
 	 (.[] | [.phase, .requests, .sites, .request_us, .int3, .ipis, .pauses, .ns_a_site] |
 	  map(if type == "number" then round else . // "-" end)) | @tsv) end' build/bench.json |
