@@ -271,7 +271,7 @@ void hvp_gate_put(const struct hvp_poke *poke);
 void hvp_gate_flush(void);
 /* May be asked anywhere: do pokes wait? */
 bool hvp_gate_waits(void);
-/* Have the pokes that wait in @batch, too; they wait until hvp_gate_taken() says that it is sent. */
+/* Have the pokes that wait in @batch, too. They wait until hvp_gate_taken() says it is sent. */
 void hvp_gate_take(struct hvp_batch *batch);
 void hvp_gate_taken(void);
 u32 hvp_gate_scope(void);

@@ -62,7 +62,7 @@ bool hvp_native_queue(struct jump_entry *entry, enum jump_label_type type)
 	return queued;
 }
 
-/* As arch_arm_kprobe(), arch_disarm_kprobe() and arch_unoptimize_kprobe() do: the first byte first. */
+/* As arch_arm_kprobe(), arch_disarm_kprobe(), arch_unoptimize_kprobe(): first byte first. */
 static void poke_probe(const struct hvp_poke *poke)
 {
 	hvp_symbols.text_poke((void *)poke->addr, poke->new_insn, 1);

@@ -118,7 +118,7 @@ static void busy_count_hot(void)
 	unsigned long rounds = 0;
 	unsigned int cpu;
 
-	for_each_online_cpu(cpu)
+	for_each_online_cpu (cpu)
 		rounds += per_cpu(busy_rounds, cpu);
 	pr_info("hvpoke_busy: %lu rounds at %llu us\n", rounds,
 		div_u64(ktime_get_ns(), NSEC_PER_USEC));
@@ -161,7 +161,7 @@ static void busy_start(struct work_struct *work)
 		if (error)
 			pr_warn("hvpoke_busy: no spinner on CPU %u: error %d\n", cpu, error);
 	}
-	for_each_online_cpu(cpu)
+	for_each_online_cpu (cpu)
 		if (cpu + hot >= num_online_cpus())
 			busy_start_hot(cpu);
 	pr_info("hvpoke_busy: %u CPUs busy\n", num_online_cpus());
