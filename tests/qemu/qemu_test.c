@@ -123,6 +123,21 @@ void host_free(struct host *host)
 	assert_int_equal(system(command), 0);
 }
 
+bool host_maps(const struct host *host, const char *file)
+{
+	char path[64], line[512];
+	bool found = false;
+	FILE *maps;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)host->pid);
+	maps = fopen(path, "re");
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		found |= strstr(line, file) != NULL;
+	fclose(maps);
+	return found;
+}
+
 int host_try_connect(const struct host *host, const char *name)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};

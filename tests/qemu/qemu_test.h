@@ -34,6 +34,8 @@ void host_stop(struct host *host, int signal);
 void host_free(struct host *host);
 /* The hvpoked that host_start() started has neither crashed nor ended. */
 void host_assert_alive(struct host *host);
+/* Has it mapped @file? Guest RAM that is shared and sealed it has, and no other. */
+bool host_maps(const struct host *host, const char *file);
 
 /* A connected socket to DIR/@name, or -1 if nobody listens there. */
 int host_try_connect(const struct host *host, const char *name);

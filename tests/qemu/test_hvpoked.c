@@ -114,28 +114,12 @@ static void device_comes_again(void **state)
 	}
 }
 
-/* hvpoked maps RAM that is shared and sealed, and only that. */
-static bool host_maps_ram(void)
-{
-	char path[64], line[512];
-	bool found = false;
-	FILE *maps;
-
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)host.pid);
-	maps = fopen(path, "re");
-	assert_non_null(maps);
-	while (fgets(line, sizeof(line), maps))
-		found |= strstr(line, "/memfd:ram") != NULL;
-	fclose(maps);
-	return found;
-}
-
 static void batch_is_written(bool shared)
 {
 	struct fake_qemu fake;
 
 	fake_qemu_serve(&fake, &host, shared);
-	assert_int_equal(host_maps_ram(), shared);
+	assert_int_equal(host_maps(&host, "/memfd:ram"), shared);
 	fake_batch(&fake);
 	assert_int_equal(fake_command_run(&fake, HVPOKE_CMD_BATCH), HVPOKE_OK);
 	assert_int_equal(fake_new_sites(&fake), FAKE_SITES);

@@ -117,28 +117,12 @@ static void toggles_shared_ram(void **state)
 	toggles();
 }
 
-/* Which of the two ways into QEMU's memory hvpoked has taken. */
-static bool host_maps_ram(void)
-{
-	char path[64], line[512];
-	bool found = false;
-	FILE *maps;
-
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)host.pid);
-	maps = fopen(path, "re");
-	assert_non_null(maps);
-	while (fgets(line, sizeof(line), maps))
-		found |= strstr(line, "/memfd:memory-backend-memfd") != NULL;
-	fclose(maps);
-	return found;
-}
-
 static void toggles_kvm_private_ram(void **state)
 {
 	(void)state;
 	runs_on("kvm");
 	toggles();
-	assert_false(host_maps_ram());
+	assert_false(host_maps(&host, "/memfd:memory-backend-memfd"));
 }
 
 static void toggles_kvm_shared_ram(void **state)
@@ -146,7 +130,7 @@ static void toggles_kvm_shared_ram(void **state)
 	(void)state;
 	runs_on("kvm");
 	toggles();
-	assert_true(host_maps_ram());
+	assert_true(host_maps(&host, "/memfd:memory-backend-memfd"));
 }
 
 static void refused_batches_change_nothing(void **state)
