@@ -11,6 +11,9 @@ action() { seconds=300 run "/actions.sh $1 $2"; }
 ipis() { run "awk '/CAL:/ { for (i = 2; \$i ~ /^[0-9]+\$/; i++) n += \$i; print n }' /proc/interrupts"; }
 pauses() { "$hvpoke" stats --json "$guest_name" | jq .pauses; }
 
+# gate FIELD - of what was patched outside of requests.
+gate() { run "sed -n 's/^$1 //p' /sys/module/hvpoke/parameters/gate"; }
+
 # cost DIR WHO ACTION VALUE - do it; what it costs goes to DIR/WHO.ACTION.VALUE as JSON.
 cost() {
 	local ipis pauses code begin

@@ -31,8 +31,6 @@ state_is() { state now && run "cmp /tmp/now.text /tmp/$1.text"; }
 text_is() { state now && run "/same_text.sh now $1"; }
 scope() { "$hvpoke" scope stock "$1" >/dev/null; }
 is_scope() { [ "$("$hvpoke" scope stock --json | jq -r .scope)" = "$1" ]; }
-# gate FIELD - of what was patched outside of sessions.
-gate() { run "sed -n 's/^$1 //p' /sys/module/hvpoke/parameters/gate"; }
 host_start "$sockets" || die "hvpoked does not start"
 # shellcheck disable=SC2046 # several words are wanted
 qemu_start stock "$vcpus" "$sockets" "" $(qemu_device "$sockets")

@@ -27,8 +27,6 @@ qemu_initramfs "$guest_initrd" "${kernel%/*}"/test_static_key{s,_base}.ko tests/
 # Nothing is to be blamed on QEMU's threads: see qemu_accel in scripts/qemu-guest.sh.
 qemu_accel() { echo tcg,thread=single; }
 
-# gate FIELD - of what was patched outside of requests.
-gate() { run "sed -n 's/^$1 //p' /sys/module/hvpoke/parameters/gate"; }
 log() { tr -d '\r' <"$guest_log"; }
 # Lockdep gives up after its first finding.
 quiet() {
