@@ -86,14 +86,15 @@ static void put(void *addr, const void *opcode, size_t len, const void *emulate)
 		.kind = HVPOKE_SITE_INSN,
 		.emulated = emulate,
 	};
+	/* None of the kernel's forms is longer; the original says what it thinks of it. */
+	bool native = len > HVPOKE_MAX_INSN;
 
 	/* What a request's static calls come to is not finished by who happens to send it. */
 	if (!hvp_session_diverts() && !hvp_session_holds(HVP_HOLD_CALLS) && hvp_noise(poke.addr)) {
 		WRITE_ONCE(noisy, noisy + 1);
-		poke.len = 0;
+		native = true;
 	}
-	/* None of the kernel's forms is longer; the original says what it thinks of it. */
-	if (!poke.len || len > HVPOKE_MAX_INSN) {
+	if (native) {
 		hvp_native_poke_raw(addr, opcode, len, emulate);
 		return;
 	}

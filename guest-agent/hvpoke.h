@@ -64,10 +64,8 @@ extern struct hvp_symbols hvp_symbols;
 int hvp_symbols_init(void);
 /* What the gate needs: 0, or -EOPNOTSUPP, having said what there is not. */
 int hvp_symbols_find_gate(void);
-/* The address of a function or variable of the kernel, or NULL. */
+/* The address of what has this name, in the kernel or ("MODULE:NAME") in a module, or NULL. */
 void *hvp_symbols_find(const char *name);
-/* Is there anything of this name, in the kernel or ("MODULE:NAME") in a module? */
-bool hvp_symbol_exists(const char *name);
 
 static inline bool hvp_core_text(unsigned long addr)
 {

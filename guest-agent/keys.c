@@ -264,7 +264,7 @@ static int find_key(const char *wanted, struct walk *walk, struct hvp_change *ch
 		hvp_change_refuse(change, "%u static keys have this name", nr);
 		return -EINVAL;
 	}
-	if (hvp_symbol_exists(wanted)) {
+	if (hvp_symbols_find(wanted)) {
 		hvp_change_refuse(change,
 				  "this symbol is not a static key, or one that switches nothing");
 		return -EINVAL;

@@ -210,8 +210,3 @@ int hvp_symbols_find_gate(void)
 		return -EOPNOTSUPP;
 	return find_transform_queue_len();
 }
-
-bool hvp_symbol_exists(const char *name)
-{
-	return lookup_name(name);
-}
