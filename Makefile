@@ -14,11 +14,13 @@ CC ?= gcc
 # A line for each file; V=1 shows the commands.
 say = $(if $(V),,@printf '  %-4s %s\n' $(1) $@ && )
 
-# What is built is built once for each variant: release, asan, tsan, fuzz.
+# What is built is built once for each variant: release, asan, tsan, fuzz, coverage.
 CFLAGS_release := -O2 -g
 CFLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined \
 	-fno-omit-frame-pointer
 CFLAGS_tsan := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
+# Counters that several threads may count; no optimization, so that a branch is one of the source's.
+CFLAGS_coverage := -O0 -g --coverage -fprofile-update=atomic
 
 JSONC_CFLAGS = $(shell pkg-config --cflags json-c)
 JSONC_LIBS = $(shell pkg-config --libs json-c)
@@ -118,7 +120,7 @@ $(B)/%.o: %.c
 
 -include $(shell find build -name '*.d' 2>/dev/null)
 
-deps_targets := deps-build deps-check deps-bench deps-demo deps-lint
+deps_targets := deps-build deps-check deps-bench deps-demo deps-lint deps-coverage
 .PHONY: $(deps_targets)
 $(deps_targets): deps-%:
 	@scripts/deps.sh $*
@@ -127,7 +129,7 @@ $(deps_targets): deps-%:
 modules:
 	@scripts/build-modules.sh
 
-.PHONY: demo check bench lint
+.PHONY: demo check bench lint coverage
 demo: deps-demo
 	@$(MAKE) --no-print-directory -j$(jobs) programs
 	@VMM=$(VMM) scripts/demo.sh
@@ -138,6 +140,8 @@ bench: deps-bench
 	@scripts/bench.sh
 lint: deps-lint
 	@scripts/lint.sh
+coverage: deps-coverage
+	@scripts/coverage.sh
 
 PREFIX ?= /usr/local
 .PHONY: install
@@ -159,6 +163,7 @@ clean:
 help:
 	@sed -n 's/^#   //p' Makefile
 	@echo 'make lint     clang-format, clang-tidy, sparse, checkpatch'
+	@echo 'make coverage gcov of patcher/ and of the pause and doorbell path, with bounds'
 	@echo 'make modules  hvpoke.ko for every kernel whose headers are installed'
 	@echo 'make install  into PREFIX (/usr/local)'
 	@echo 'make clean    remove build/ (caches stay outside of the tree)'

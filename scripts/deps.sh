@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # deps.sh GROUP - install the Debian packages that GROUP needs and lacks, and
-# say so. Groups: build, check, bench, demo, qemu, lint. Uses the configured apt sources.
+# say so. Groups: build, check, bench, demo, qemu, lint, coverage. Uses the configured apt sources.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
@@ -19,11 +19,12 @@ esac
 check="$demo libcmocka-dev mandoc qemu-system-x86 xz-utils binutils perl libvirt-daemon-system libvirt-clients debootstrap"
 bench="$demo libcmocka-dev qemu-system-x86"
 lint="$check clang-format clang-tidy sparse"
+coverage="$build libcmocka-dev qemu-system-x86 mandoc gcovr jq"
 
 group=${1:-}
 case "$group" in
-build|check|bench|demo|qemu|lint) packages=${!group} ;;
-*) echo "usage: scripts/deps.sh build|check|bench|demo|qemu|lint" >&2; exit 2 ;;
+build|check|bench|demo|qemu|lint|coverage) packages=${!group} ;;
+*) echo "usage: scripts/deps.sh build|check|bench|demo|qemu|lint|coverage" >&2; exit 2 ;;
 esac
 
 installed() {
