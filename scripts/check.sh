@@ -107,6 +107,14 @@ build release programs kvm-tests linux-tests qemu-tests
 build asan programs unit-tests qemu-tests
 build tsan programs unit-tests qemu-tests
 
+# Where this machine has no /dev/kvm, what needs it runs on an emulated one that has. If that
+# cannot be had either, the tests skip themselves.
+with_kvm=()
+if [ "$(kvm_backend)" = none ] && scripts/kvm-guest.sh true >"$logs/kvm-guest.log" 2>&1; then
+	echo "no /dev/kvm here: the tests of hvpoke-vmm run on an AMD machine that QEMU emulates"
+	with_kvm=(scripts/kvm-guest.sh)
+fi
+
 for test in build/asan/tests/unit/test_*; do
 	[ -x "$test" ] && [ -f "$test" ] && run "asan/${test##*/}" "$test"
 done
@@ -121,7 +129,7 @@ for test in tests/cli/*.sh; do
 	run "cli/$(basename "$test" .sh)" "$test"
 done
 for test in build/release/tests/kvm/test_*; do
-	[ -x "$test" ] && [ -f "$test" ] && run "kvm/${test##*/}" "$test"
+	[ -x "$test" ] && [ -f "$test" ] && run "kvm/${test##*/}" "${with_kvm[@]}" "$test"
 done
 for name in hvpoked hvpoked_faults; do
 	for variant in asan tsan; do
@@ -148,9 +156,9 @@ run qemu/selftests tests/qemu/test_selftests.sh
 run modules tests/modules/test_modules.sh
 stock_run
 run linux/foreign-host tests/linux/test_foreign_host.sh
-run linux/2-vcpus tests/linux/test_linux.sh 2
-run linux/4-vcpus tests/linux/test_linux.sh 4
-run linux/refusal tests/linux/test_refusal.sh
+run linux/2-vcpus "${with_kvm[@]}" tests/linux/test_linux.sh 2
+run linux/4-vcpus "${with_kvm[@]}" tests/linux/test_linux.sh 4
+run linux/refusal "${with_kvm[@]}" tests/linux/test_refusal.sh
 
 echo
 for line in "${skips[@]}"; do echo "skipped: $line"; done
