@@ -21,6 +21,11 @@ CFLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefin
 CFLAGS_tsan := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 # Counters that several threads may count; no optimization, so that a branch is one of the source's.
 CFLAGS_coverage := -O0 -g --coverage -fprofile-update=atomic
+CFLAGS_fuzz := $(CFLAGS_asan) -fsanitize=fuzzer-no-link
+# Only clang has libFuzzer.
+ifeq ($(VARIANT),fuzz)
+CC := clang
+endif
 
 JSONC_CFLAGS = $(shell pkg-config --cflags json-c)
 JSONC_LIBS = $(shell pkg-config --libs json-c)
@@ -43,6 +48,8 @@ kvm_srcs := $(wildcard tests/kvm/test_*.c)
 kvm_lib_srcs := $(filter-out $(kvm_srcs),$(wildcard tests/kvm/*.c))
 qemu_test_srcs := $(wildcard tests/qemu/test_*.c)
 qemu_test_lib_srcs := $(filter-out $(qemu_test_srcs),$(wildcard tests/qemu/*.c))
+fuzz_srcs := $(wildcard tests/fuzz/fuzz_*.c)
+fuzz_lib_srcs := $(filter-out $(fuzz_srcs),$(wildcard tests/fuzz/*.c))
 bench_lib_srcs := tests/bench/figures.c
 bench_srcs := $(filter-out $(bench_lib_srcs),$(wildcard tests/bench/*.c))
 
@@ -51,6 +58,7 @@ unit_bins := $(patsubst %.c,$(B)/%,$(unit_srcs))
 kvm_bins := $(patsubst %.c,$(B)/%,$(kvm_srcs))
 qemu_bins := $(patsubst %.c,$(B)/%,$(qemu_test_srcs))
 bench_bins := $(patsubst %.c,$(B)/%,$(bench_srcs))
+fuzz_bins := $(patsubst %.c,$(B)/%,$(fuzz_srcs))
 
 programs := $(B)/hvpoke $(B)/hvpoke-vmm $(B)/hvpoked
 
@@ -68,7 +76,9 @@ kvm-tests: $(kvm_bins)
 qemu-tests: $(qemu_bins) $(B)/hvpoked $(B)/hvpoke $(B)/tests/qemu/guest.elf
 bench-bins: $(bench_bins) $(B)/hvpoked $(B)/tests/qemu/guest.elf
 linux-tests: $(B)/tests/linux/sites
-.PHONY: linux-tests unit-tests kvm-tests qemu-tests bench-bins
+# With VARIANT=fuzz.
+fuzz-targets: $(fuzz_bins)
+.PHONY: linux-tests fuzz-targets unit-tests kvm-tests qemu-tests bench-bins
 
 $(B)/libhvpoke.a: $(call objs,$(patcher_srcs))
 $(B)/libhvvmm.a: $(call objs,$(vmm_srcs))
@@ -77,6 +87,7 @@ $(B)/libunit.a: $(call objs,$(unit_lib_srcs))
 $(B)/libhvpoked.a: $(call objs,$(qemu_srcs))
 $(B)/libbench.a: $(call objs,$(bench_lib_srcs))
 $(B)/libqemutest.a: $(call objs,$(qemu_test_lib_srcs))
+$(B)/libfuzz.a: $(call objs,$(fuzz_lib_srcs))
 %.a:
 	@rm -f $@
 	$(call say,AR)$(AR) rcs $@ $^
@@ -99,6 +110,12 @@ $(bench_bins): $(B)/%: $(B)/%.o $(B)/libbench.a $(B)/libguest.a $(B)/libqemutest
 		$(B)/libhvvmm.a $(B)/libhvpoked.a $(B)/libhvpoke.a
 	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 
+# What a target stands in for, besides calling it: the linker sends those calls to the target.
+$(fuzz_bins): wrapped :=
+$(fuzz_bins): $(B)/%: $(B)/%.o $(B)/libfuzz.a $(B)/libhvpoke.a
+	$(call say,LINK)$(CC) $(CFLAGS) -fsanitize=fuzzer $(wrapped:%=-Wl,--wrap=%) -o $@ \
+		-Wl,--start-group $^ -Wl,--end-group $(LDLIBS)
+
 # Guest code stands in the tests' own files and is copied into guest memory: it
 # must not call into the host program (stack protector, sanitizers, SSE), and its
 # exceptions push their frames where a red zone would be.
@@ -120,7 +137,7 @@ $(B)/%.o: %.c
 
 -include $(shell find build -name '*.d' 2>/dev/null)
 
-deps_targets := deps-build deps-check deps-bench deps-demo deps-lint deps-coverage
+deps_targets := deps-build deps-check deps-bench deps-demo deps-fuzz deps-lint deps-coverage
 .PHONY: $(deps_targets)
 $(deps_targets): deps-%:
 	@scripts/deps.sh $*
@@ -129,7 +146,7 @@ $(deps_targets): deps-%:
 modules:
 	@scripts/build-modules.sh
 
-.PHONY: demo check bench lint coverage
+.PHONY: demo check bench fuzz lint coverage
 demo: deps-demo
 	@$(MAKE) --no-print-directory -j$(jobs) programs
 	@VMM=$(VMM) scripts/demo.sh
@@ -138,6 +155,9 @@ check: deps-check
 bench: deps-bench
 	@$(MAKE) --no-print-directory -j$(jobs) programs bench-bins
 	@scripts/bench.sh
+fuzz: deps-fuzz
+	@$(MAKE) --no-print-directory -j$(jobs) VARIANT=fuzz fuzz-targets
+	@scripts/fuzz.sh run "$(TARGET)" "$(SECONDS)"
 lint: deps-lint
 	@scripts/lint.sh
 coverage: deps-coverage
@@ -162,6 +182,7 @@ clean:
 	rm -rf build
 help:
 	@sed -n 's/^#   //p' Makefile
+	@echo 'make fuzz     an hour for each fuzz target; TARGET=x SECONDS=n: one, n seconds'
 	@echo 'make lint     clang-format, clang-tidy, sparse, checkpatch'
 	@echo 'make coverage gcov of patcher/ and of the pause and doorbell path, with bounds'
 	@echo 'make modules  hvpoke.ko for every kernel whose headers are installed'

@@ -106,6 +106,7 @@ export TSAN_OPTIONS=halt_on_error=0:exitcode=66
 build release programs kvm-tests linux-tests qemu-tests
 build asan programs unit-tests qemu-tests
 build tsan programs unit-tests qemu-tests
+build fuzz fuzz-targets
 
 # Where this machine has no /dev/kvm, what needs it runs on an emulated one that has. If that
 # cannot be had either, the tests skip themselves.
@@ -123,6 +124,11 @@ for name in pause guest batch race request control control_async control_socket 
 	cli_changes; do
 	[ -x "build/tsan/tests/unit/test_$name" ] &&
 		run "tsan/test_$name" "build/tsan/tests/unit/test_$name"
+done
+# A glance at each fuzz target; "make fuzz" takes hours.
+for target in tests/fuzz/fuzz_*.c; do
+	target=${target##*/fuzz_}
+	run "fuzz/${target%.c}" scripts/fuzz.sh smoke "${target%.c}"
 done
 PATH=$PWD/build/release:$PATH
 for test in tests/cli/*.sh; do

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # deps.sh GROUP - install the Debian packages that GROUP needs and lacks, and
-# say so. Groups: build, check, bench, demo, qemu, lint, coverage. Uses the configured apt sources.
+# say so. Groups: build, check, bench, demo, qemu, fuzz, lint, coverage. Uses the configured
+# apt sources.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
@@ -16,15 +17,16 @@ qemu="$demo qemu-system-x86 xz-utils"
 case $(kvm_backend) in
 pvm | unknown) demo="$demo $small" ;;
 esac
-check="$demo libcmocka-dev mandoc qemu-system-x86 xz-utils binutils perl libvirt-daemon-system libvirt-clients debootstrap"
+fuzz="$build clang libclang-rt-dev"
+check="$demo libcmocka-dev mandoc qemu-system-x86 xz-utils binutils perl libvirt-daemon-system libvirt-clients debootstrap $fuzz"
 bench="$demo libcmocka-dev qemu-system-x86"
 lint="$check clang-format clang-tidy sparse"
 coverage="$build libcmocka-dev qemu-system-x86 mandoc gcovr jq"
 
 group=${1:-}
 case "$group" in
-build|check|bench|demo|qemu|lint|coverage) packages=${!group} ;;
-*) echo "usage: scripts/deps.sh build|check|bench|demo|qemu|lint|coverage" >&2; exit 2 ;;
+build|check|bench|demo|qemu|fuzz|lint|coverage) packages=${!group} ;;
+*) echo "usage: scripts/deps.sh build|check|bench|demo|qemu|fuzz|lint|coverage" >&2; exit 2 ;;
 esac
 
 installed() {
