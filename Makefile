@@ -29,16 +29,21 @@ endif
 
 JSONC_CFLAGS = $(shell pkg-config --cflags json-c)
 JSONC_LIBS = $(shell pkg-config --libs json-c)
+# Who does not use them is not to load them.
+SANDBOX_CFLAGS = $(shell pkg-config --cflags libseccomp libcap-ng)
+SANDBOX_LIBS = -Wl,--as-needed $(shell pkg-config --libs libseccomp libcap-ng)
 
-CPPFLAGS += -D_GNU_SOURCE -Iproto -Ipatcher -Ivmm -Iqemu
+CPPFLAGS += -D_GNU_SOURCE -Iproto -Ipatcher -Isandbox -Ivmm -Iqemu
 override CFLAGS += -std=gnu11 -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes \
-	-Wmissing-prototypes -pthread -fstack-protector-strong $(CFLAGS_$(VARIANT)) $(JSONC_CFLAGS)
-LDLIBS += $(JSONC_LIBS) -pthread
+	-Wmissing-prototypes -pthread -fstack-protector-strong $(CFLAGS_$(VARIANT)) $(JSONC_CFLAGS) \
+	$(SANDBOX_CFLAGS)
+LDLIBS += $(JSONC_LIBS) $(SANDBOX_LIBS) -pthread
 # Only the command line talks to libvirt.
 LIBVIRT_CFLAGS = $(shell pkg-config --cflags libvirt libxml-2.0)
 LIBVIRT_LIBS = $(shell pkg-config --libs libvirt libxml-2.0)
 
 patcher_srcs := $(wildcard patcher/*.c)
+sandbox_srcs := $(wildcard sandbox/*.c)
 cli_srcs := $(wildcard patcher/cli/*.c)
 vmm_srcs := $(filter-out vmm/main.c,$(wildcard vmm/*.c))
 qemu_srcs := $(filter-out qemu/main.c,$(wildcard qemu/*.c))
@@ -80,7 +85,7 @@ linux-tests: $(B)/tests/linux/sites
 fuzz-targets: $(fuzz_bins)
 .PHONY: linux-tests fuzz-targets unit-tests kvm-tests qemu-tests bench-bins
 
-$(B)/libhvpoke.a: $(call objs,$(patcher_srcs))
+$(B)/libhvpoke.a: $(call objs,$(patcher_srcs) $(sandbox_srcs))
 $(B)/libhvvmm.a: $(call objs,$(vmm_srcs))
 $(B)/libguest.a: $(call objs,$(kvm_lib_srcs))
 $(B)/libunit.a: $(call objs,$(unit_lib_srcs))

@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
-build="gcc make pkg-config libc6-dev libjson-c-dev libvirt-dev libxml2-dev"
+build="gcc make pkg-config libc6-dev libjson-c-dev libseccomp-dev libcap-ng-dev libvirt-dev libxml2-dev"
 guest="busybox-static cpio kmod"
 small="linux-source-6.1 bc flex bison libelf-dev libssl-dev xz-utils python3"
 demo="$build $guest jq bsdextrautils"

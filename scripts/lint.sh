@@ -47,10 +47,10 @@ format() {
 # The warnings of the build are the compiler's business (-Werror); here only
 # the checks of .clang-tidy. Code of the guest kernel is not host code.
 tidy() {
-	only '^(patcher|vmm|qemu|tests)/.*\.c$' |
+	only '^(patcher|sandbox|vmm|qemu|tests)/.*\.c$' |
 		sed '\#^tests/linux/\(busy\|selftests\)\.c$#d; \|^tests/qemu/guest/|d' |
 		xargs -r -P "$(nproc)" -n 4 sh -c '
-			clang-tidy --quiet "$@" -- -D_GNU_SOURCE -Iproto -Ipatcher -Ivmm -Iqemu -Itests/kvm \
+			clang-tidy --quiet "$@" -- -D_GNU_SOURCE -Iproto -Ipatcher -Isandbox -Ivmm -Iqemu -Itests/kvm \
 				-std=gnu11 $(pkg-config --cflags json-c libxml-2.0) 2>/dev/null' sh
 }
 
