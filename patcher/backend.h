@@ -11,7 +11,7 @@ struct hvpoke_entry;
 
 /* Where the time of one pause went, CLOCK_MONOTONIC nanoseconds. */
 struct hvp_pause_times {
-	uint64_t kick_ns; /* first kick until the last vCPU stood still */
+	uint64_t kick_ns; /* first kick until the last vCPU stood still, or until it was given up */
 	uint64_t wake_ns; /* resume called until every vCPU was let go */
 };
 

@@ -23,21 +23,13 @@
  *   retires on that way back.
  */
 #include <errno.h>
-#include <time.h>
 
 #include "batch.h"
 #include "check.h"
+#include "clock.h"
 #include "list.h"
 #include "poke.h"
 #include "touch.h"
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
 
 static enum hvpoke_status pause_status(int err)
 {
@@ -87,16 +79,21 @@ static enum hvpoke_status apply(struct hvp_guest *guest, uint32_t nr,
 	int err;
 
 	err = guest->backend->pause(guest->ctx, &result->times);
-	if (err)
+	if (err) {
+		/* Most of the vCPUs stood still for it all the same. */
+		if (err == -ETIMEDOUT)
+			hvp_rates_paused(&guest->rates, result->times.kick_ns);
 		return pause_status(err);
-	stopped = now_ns();
+	}
+	stopped = hvp_now_ns();
 	done = poke(guest, nr);
-	applied = now_ns();
+	applied = hvp_now_ns();
 	guest->backend->resume(guest->ctx, &result->times);
 	/* From the first kick on: waiting for another's pause to end is not this one's cost. */
-	result->pause_ns = result->times.kick_ns + (now_ns() - stopped);
+	result->pause_ns = result->times.kick_ns + (hvp_now_ns() - stopped);
 	result->apply_ns = applied - stopped;
 	result->paused = true;
+	hvp_rates_paused(&guest->rates, result->pause_ns);
 	return poke_status(done, nr, result);
 }
 
@@ -156,10 +153,13 @@ static enum hvpoke_status run(struct hvp_guest *guest, const struct hvpoke_batch
 
 	if (batch->flags)
 		return HVPOKE_BAD_HEADER;
-	if (batch->nr_entries > guest->max_sites)
+	if (batch->nr_entries > guest->limits.max_sites)
 		return HVPOKE_TOO_LARGE;
 	if (!agent_present(guest))
 		return HVPOKE_NOT_HELLO;
+	/* Before any work: a batch that turns out to be a bad one has cost some, too. */
+	if (!hvp_rates_allow(&guest->rates, hvp_now_ns()))
+		return HVPOKE_RATE;
 	if (batch->nr_entries)
 		status = prepare(guest, batch, &result->bad_index);
 	if (status == HVPOKE_OK)

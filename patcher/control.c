@@ -12,6 +12,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "control_internal.h"
 #include "version.h"
 
@@ -113,7 +114,7 @@ static void accept_clients(struct hvp_control *control)
 		} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
 			   errno == ENOBUFS) {
 			/* Who waits stays readable: looking away saves a spinning core. */
-			control->accept_ns = control_now_ns() + ACCEPT_AGAIN_NS;
+			control->accept_ns = hvp_now_ns() + ACCEPT_AGAIN_NS;
 			watch(control, EPOLL_CTL_MOD, control->listen_fd, 0, ON_LISTENER);
 			return;
 		} else if (errno != EINTR && errno != ECONNABORTED) {
@@ -269,7 +270,7 @@ static void run_timers(struct hvp_control *control)
 	struct itimerspec timer = {0};
 	uint64_t next = control_expire(control, false);
 
-	if (control->accept_ns && control->accept_ns <= control_now_ns()) {
+	if (control->accept_ns && control->accept_ns <= hvp_now_ns()) {
 		control->accept_ns = 0;
 		watch(control, EPOLL_CTL_MOD, control->listen_fd, EPOLLIN, ON_LISTENER);
 	}

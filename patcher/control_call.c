@@ -8,21 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 
+#include "clock.h"
 #include "control_internal.h"
 #include "text.h"
 
-#define NS_PER_S  1000000000ull
 #define NS_PER_MS 1000000ull
-
-uint64_t control_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
 
 struct hvp_call *call_new(struct hvp_control *control, struct client *client, char *id)
 {
@@ -152,7 +143,7 @@ void hvp_call_fail(struct hvp_call *call, const char *code, struct json_object *
 void hvp_call_set_timeout(struct hvp_call *call, unsigned int ms,
 			  void (*expired)(struct hvp_call *call, void *arg), void *arg)
 {
-	call->deadline_ns = control_now_ns() + ms * NS_PER_MS;
+	call->deadline_ns = hvp_now_ns() + ms * NS_PER_MS;
 	call->expired = expired;
 	call->arg = arg;
 }
@@ -229,7 +220,7 @@ void control_deliver(struct hvp_control *control)
 
 uint64_t control_expire(struct hvp_control *control, bool all)
 {
-	uint64_t now = control_now_ns(), next = 0;
+	uint64_t now = hvp_now_ns(), next = 0;
 	struct hvp_call *call;
 
 	/* An answered call stays in the list until it is delivered, so this is safe. */

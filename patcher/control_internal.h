@@ -114,7 +114,6 @@ const char *client_line(struct client *client, size_t *len);
 bool client_done(const struct client *client);
 
 /* control_call.c */
-uint64_t control_now_ns(void);
 struct hvp_call *call_new(struct hvp_control *control, struct client *client, char *id);
 void call_free(struct hvp_call *call);
 void control_unref(struct hvp_control *control);

@@ -6,6 +6,7 @@
 
 #include "arena.h"
 #include "guest.h"
+#include "guest_limits.h"
 #include "ranges.h"
 #include "request.h"
 #include "stats.h"
@@ -15,6 +16,7 @@
  *
  *   command.c   copy the command, dispatch, write the OUT fields back
  *   batch.c     the way of a batch:
+ *     guest_limits.c  has the guest had its share?
  *     list.c      copy its entries, once
  *     check.c     shape, order, opcodes (insn.c), text ranges (ranges.c),
  *                 second pages (straddle.c)
@@ -37,10 +39,11 @@
 struct hvp_guest {
 	const struct hvp_backend *backend;
 	void *ctx;
-	uint32_t max_sites; /* set before the guest runs */
+	struct hvp_limits limits; /* set before the guest runs */
 
 	pthread_mutex_t owner;
 	struct hvp_arena arena;
+	struct hvp_rates rates;
 	/* The last agent's, also after it has gone. Read with one of the locks, written with both. */
 	struct hvp_ranges ranges;
 	uint32_t scope; /* enum hvpoke_scope; likewise */

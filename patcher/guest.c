@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "engine.h"
 
 struct hvp_guest *hvp_guest_new(const struct hvp_backend *backend, void *ctx)
@@ -14,15 +15,25 @@ struct hvp_guest *hvp_guest_new(const struct hvp_backend *backend, void *ctx)
 		return NULL;
 	guest->backend = backend;
 	guest->ctx = ctx;
-	guest->max_sites = HVPOKE_MAX_SITES;
+	hvp_guest_limit(guest, &(struct hvp_limits){
+				       .max_sites = HVPOKE_MAX_SITES,
+				       .max_requests = HVP_MAX_REQUESTS,
+				       .seconds = 1,
+			       });
 	pthread_mutex_init(&guest->owner, NULL);
 	pthread_mutex_init(&guest->lock, NULL);
 	return guest;
 }
 
-void hvp_guest_limit_sites(struct hvp_guest *guest, uint32_t max_sites)
+void hvp_guest_limit(struct hvp_guest *guest, const struct hvp_limits *limits)
 {
-	guest->max_sites = max_sites;
+	guest->limits = *limits;
+	hvp_rates_init(&guest->rates, limits, hvp_now_ns());
+}
+
+const struct hvp_limits *hvp_guest_limits(const struct hvp_guest *guest)
+{
+	return &guest->limits;
 }
 
 void hvp_guest_free(struct hvp_guest *guest)

@@ -8,6 +8,7 @@
 
 #include "../proto/hvpoke_abi.h"
 #include "backend.h"
+#include "guest_limits.h"
 #include "query.h"
 
 /*
@@ -20,6 +21,7 @@ struct hvp_guest;
 struct hvp_stats {
 	uint64_t batches; /* applied */
 	uint64_t refused; /* any status but OK */
+	uint64_t rated;	  /* of these: RATE */
 	uint64_t sites;	  /* written since start */
 	uint64_t pauses;
 	uint64_t requests; /* host requests completed */
@@ -60,10 +62,11 @@ typedef void (*hvp_done_fn)(void *arg, uint64_t id, const struct hvp_outcome *ou
 struct hvp_guest *hvp_guest_new(const struct hvp_backend *backend, void *ctx);
 void hvp_guest_free(struct hvp_guest *guest);
 /*
- * Take no batch of more than @max_sites (at most HVPOKE_MAX_SITES, which is the
- * default); a larger one gets TOO_LARGE. Before the guest runs.
+ * Before the guest runs. Without it the ABI's bounds are all there are, and 64 requests. Each
+ * within what guest_limits.h says.
  */
-void hvp_guest_limit_sites(struct hvp_guest *guest, uint32_t max_sites);
+void hvp_guest_limit(struct hvp_guest *guest, const struct hvp_limits *limits);
+const struct hvp_limits *hvp_guest_limits(const struct hvp_guest *guest);
 
 /*
  * The doorbell: run the command in the guest's page at @page, write its OUT
@@ -83,10 +86,9 @@ void hvp_guest_reset(struct hvp_guest *guest);
  * Queue a request for the agent and interrupt it. @flags: HVPOKE_REQ_*.
  * @queries is copied (ignored with HVPOKE_REQ_COUNT_IDLE, which takes @idle_ms).
  * Returns its id (> 0), or a negative errno: -ENODEV no agent registered,
- * -EBUSY too many waiting (HVP_MAX_REQUESTS), -E2BIG the queries do not fit in
+ * -EBUSY too many waiting (hvp_limits.max_requests), -E2BIG the queries do not fit in
  * HVPOKE_REQ_DATA.
  */
-#define HVP_MAX_REQUESTS 64
 int64_t hvp_guest_submit(struct hvp_guest *guest, uint32_t flags, uint32_t idle_ms,
 			 const struct hvp_queries *queries, hvp_done_fn done, void *arg);
 /*

@@ -28,7 +28,7 @@ enum hvpoke_status hvp_hello(struct hvp_guest *guest, struct hvpoke_hello *hello
 	enum hvpoke_status status;
 
 	hello->features = HVPOKE_FEATURES;
-	hello->max_sites = guest->max_sites;
+	hello->max_sites = (uint32_t)guest->limits.max_sites;
 	hello->bad_index = HVPOKE_NO_INDEX;
 	agent_info(&info, hello);
 	if (hello->scope > HVPOKE_SCOPE_ALL || hello->reserved)

@@ -48,7 +48,7 @@ static int request_queue(struct hvp_guest *guest, struct hvp_request *request)
 
 	if (!guest->agent.present)
 		return -ENODEV;
-	if (requests->nr_waiting >= HVP_MAX_REQUESTS)
+	if (requests->nr_waiting >= guest->limits.max_requests)
 		return -EBUSY;
 	for (at = &requests->first; *at; at = &(*at)->next)
 		;

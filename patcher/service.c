@@ -57,6 +57,18 @@ static struct json_object *agent_object(const struct hvp_agent_info *info)
 	return agent;
 }
 
+static struct json_object *limits_object(const struct hvp_limits *limits)
+{
+	struct json_object *object = json_object_new_object();
+
+	service_add_u64(object, "max_sites", limits->max_sites);
+	service_add_u64(object, "max_requests", limits->max_requests);
+	service_add_u64(object, "max_pauses", limits->max_pauses);
+	service_add_u64(object, "max_paused_ms", limits->max_paused_ms);
+	service_add_u64(object, "limit_seconds", limits->seconds);
+	return object;
+}
+
 void hvp_service_info(void *ctx, struct hvp_call *call, struct json_object *params)
 {
 	struct hvp_service *service = ctx;
@@ -77,6 +89,7 @@ void hvp_service_info(void *ctx, struct hvp_call *call, struct json_object *para
 	if (service->add_info)
 		service->add_info(service, result);
 	json_object_object_add(result, "agent", agent_object(&agent));
+	json_object_object_add(result, "limits", limits_object(hvp_guest_limits(service->guest)));
 	hvp_call_reply(call, result);
 }
 
@@ -93,6 +106,7 @@ void hvp_service_stats(void *ctx, struct hvp_call *call, struct json_object *par
 	service_add_u64(result, "requests", stats.requests);
 	service_add_u64(result, "batches", stats.batches);
 	service_add_u64(result, "refused", stats.refused);
+	service_add_u64(result, "refused_rate", stats.rated);
 	service_add_u64(result, "sites", stats.sites);
 	service_add_u64(result, "pauses", stats.pauses);
 	json_object_object_add(result, "pause_p50_us", service_us(stats.pause_p50_ns));

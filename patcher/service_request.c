@@ -78,13 +78,13 @@ void service_fail_no_agent(struct hvp_call *call)
 		      "no agent is registered: load hvpoke.ko in the guest");
 }
 
-static void fail_submit(struct hvp_call *call, int err)
+static void fail_submit(struct hvp_service *service, struct hvp_call *call, int err)
 {
 	switch (err) {
 	case -ENODEV: service_fail_no_agent(call); break;
 	case -EBUSY:
-		hvp_call_fail(call, "busy", NULL, "%d requests wait for this guest already",
-			      HVP_MAX_REQUESTS);
+		hvp_call_fail(call, "busy", NULL, "%u requests wait for this guest already",
+			      (unsigned int)hvp_guest_limits(service->guest)->max_requests);
 		break;
 	case -E2BIG:
 		hvp_call_fail(call, "bad-query", NULL,
@@ -123,7 +123,7 @@ bool service_submit(struct hvp_service *service, struct hvp_call *call,
 	if (id > 0)
 		request->id = (uint64_t)id;
 	else
-		fail_submit(call, (int)id);
+		fail_submit(service, call, (int)id);
 	return id > 0;
 }
 

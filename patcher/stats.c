@@ -13,6 +13,8 @@ void hvp_counters_add(struct hvp_counters *counters, const struct hvp_batch_resu
 		stats->batches++;
 	else
 		stats->refused++;
+	if (result->status == HVPOKE_RATE)
+		stats->rated++;
 	stats->sites += result->written;
 	if (!result->paused)
 		return;

@@ -88,7 +88,9 @@
 	X(NO_HOST,      20, "no host serves this guest at the moment") \
 	X(TIMED_OUT,    21, "the host did not answer in time") \
 	X(BAD_KIND,     22, \
-	  "a site's kind is unknown, or outside of the scope that the agent registered")
+	  "a site's kind is unknown, or outside of the scope that the agent registered") \
+	X(RATE,         23, \
+	  "the guest has had as many pauses, or as long ones, as it may have for now")
 
 enum hvpoke_status {
 #define HVPOKE_STATUS_ENUM(name, value, text) HVPOKE_##name = value,

@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "guest_limits.h"
+
 #include "hvpoke_shm.h"
 #include "listen.h"
 #include "log.h"
@@ -32,6 +34,7 @@ struct arguments {
 	const char *dir;
 	const char *group; /* NULL: the default one, if there is such a group */
 	uint64_t shm_size;
+	struct hvp_limits limits;
 };
 
 static const char usage[] =
@@ -41,12 +44,51 @@ static const char usage[] =
 	"  --socket-dir DIR      where QEMU connects to: DIR/ivshmem and DIR/qmp (" DEFAULT_DIR
 	")\n"
 	"  --group GROUP         who may connect besides root (" DEFAULT_GROUP ")\n"
-	"  --shared-memory MIB   memory that each guest shares with us, a power of two (4)\n";
+	"  --shared-memory MIB   memory that each guest shares with us, a power of two (4)\n"
+	"\n"
+	"Of each guest; what is more than that, the guest does itself:\n"
+	"  --max-sites N         largest batch to take (1048576)\n"
+	"  --max-requests N      requests that may wait for it (64)\n"
+	"  --max-pauses N        batches to take in limit-seconds; 0: no bound (10000)\n"
+	"  --max-paused-ms MS    time to pause it in limit-seconds; 0: no bound (9000)\n"
+	"  --limit-seconds S     what the two before are counted over (10)\n";
+
+static const struct limit_option {
+	const char *name;
+	size_t offset; /* in struct hvp_limits */
+	uint64_t min, max;
+} limit_options[] = {
+	{"max-sites", offsetof(struct hvp_limits, max_sites), 0, HVPOKE_MAX_SITES},
+	{"max-requests", offsetof(struct hvp_limits, max_requests), 1, HVP_MOST_REQUESTS},
+	{"max-pauses", offsetof(struct hvp_limits, max_pauses), 0, HVP_MOST_PAUSES},
+	{"max-paused-ms", offsetof(struct hvp_limits, max_paused_ms), 0, HVP_MOST_PAUSED_MS},
+	{"limit-seconds", offsetof(struct hvp_limits, seconds), 1, HVP_MOST_LIMIT_SECONDS},
+};
+#define LIMIT_OPTION 256 /* getopt's value for the first of them */
 
 static int wrong(const char *problem, const char *what)
 {
 	say(LOG_ERR, "%s%s; \"hvpoked --help\" says how to use it", problem, what);
 	return USAGE;
+}
+
+static int take_limit(struct hvp_limits *limits, const struct limit_option *option)
+{
+	unsigned long long value;
+	char expected[96], *end;
+
+	errno = 0;
+	value = strtoull(optarg, &end, 10);
+	/* strtoull() takes a sign. */
+	if (*end || *optarg < '0' || *optarg > '9' || errno || value < option->min ||
+	    value > option->max) {
+		snprintf(expected, sizeof(expected), "--%s must be %llu to %llu, not ",
+			 option->name, (unsigned long long)option->min,
+			 (unsigned long long)option->max);
+		return wrong(expected, optarg);
+	}
+	*(uint64_t *)((char *)limits + option->offset) = value;
+	return DONE;
 }
 
 /* DONE, USAGE, or -1: all has been said. */
@@ -58,6 +100,11 @@ static int parse(struct arguments *arguments, int argc, char **argv)
 		{"shared-memory", required_argument, NULL, 'm'},
 		{"help", no_argument, NULL, 'h'},
 		{"version", no_argument, NULL, 'v'},
+		{"max-sites", required_argument, NULL, LIMIT_OPTION},
+		{"max-requests", required_argument, NULL, LIMIT_OPTION + 1},
+		{"max-pauses", required_argument, NULL, LIMIT_OPTION + 2},
+		{"max-paused-ms", required_argument, NULL, LIMIT_OPTION + 3},
+		{"limit-seconds", required_argument, NULL, LIMIT_OPTION + 4},
 		{},
 	};
 	unsigned long long mib;
@@ -81,6 +128,10 @@ static int parse(struct arguments *arguments, int argc, char **argv)
 		case 'h': fputs(usage, stdout); return -1;
 		case 'v': puts("hvpoked " HVP_VERSION); return -1;
 		case ':': return wrong("a value is missing after ", argv[optind - 1]);
+		case LIMIT_OPTION ... LIMIT_OPTION + 4:
+			if (take_limit(&arguments->limits, &limit_options[option - LIMIT_OPTION]))
+				return USAGE;
+			break;
 		default: return wrong("unknown option ", argv[optind - 1]);
 		}
 	}
@@ -172,7 +223,8 @@ static int serve(const struct arguments *arguments)
 		say(LOG_ERR, "cannot set up the event loop: %s", strerrordesc_np(-err));
 		return FAILED;
 	}
-	err = server_open(&server, &loop, arguments->dir, arguments->shm_size, &message);
+	err = server_open(&server, &loop, arguments->dir, arguments->shm_size, &arguments->limits,
+			  &message);
 	if (err) {
 		say(LOG_ERR, "%s", message.text);
 	} else {
@@ -188,7 +240,8 @@ static int serve(const struct arguments *arguments)
 
 int main(int argc, char **argv)
 {
-	struct arguments arguments = {.dir = DEFAULT_DIR, .shm_size = HVPOKE_SHM_SIZE};
+	struct arguments arguments = {
+		.dir = DEFAULT_DIR, .shm_size = HVPOKE_SHM_SIZE, .limits = HVP_LIMITS_DEFAULT};
 	int err = parse(&arguments, argc, argv), lock;
 
 	if (err)

@@ -274,7 +274,7 @@ static int make_paths(struct server *server, const char *dir, struct message *me
 }
 
 int server_open(struct server *server, struct loop *loop, const char *dir, uint64_t shm_size,
-		struct message *message)
+		const struct hvp_limits *limits, struct message *message)
 {
 	int err;
 
@@ -292,6 +292,7 @@ int server_open(struct server *server, struct loop *loop, const char *dir, uint6
 		.state_dir = server->state_dir,
 		.socket_dir = dir,
 		.shm_size = shm_size,
+		.limits = *limits,
 		.finished = server->finished[1],
 	};
 	server->on_finished = (struct loop_watch){

@@ -40,7 +40,7 @@ struct server {
 
 /* @dir is ours. 0 or -errno with @message. */
 int server_open(struct server *server, struct loop *loop, const char *dir, uint64_t shm_size,
-		struct message *message);
+		const struct hvp_limits *limits, struct message *message);
 /* Leave the guests as they are, for the next hvpoked. */
 void server_close(struct server *server);
 

@@ -184,7 +184,7 @@ static struct vm *allocate(const struct vm_config *config, pid_t pid)
 		 (int)pid);
 	vm->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (loop_init(&vm->loop) || vm->pidfd < 0 || pipe2(vm->inbox, O_CLOEXEC | O_NONBLOCK) < 0 ||
-	    vm_guest_create(vm)) {
+	    vm_guest_create(vm, &config->limits)) {
 		say(LOG_ERR, "%s: cannot serve it: %s", vm->log_name, strerrordesc_np(errno));
 		vm_free(vm);
 		return NULL;

@@ -91,6 +91,7 @@ struct vm_config {
 	const char *state_dir;	/* records */
 	const char *socket_dir; /* where QEMU may connect to */
 	uint64_t shm_size;
+	struct hvp_limits limits; /* of each */
 	int finished;
 };
 
@@ -122,7 +123,7 @@ int vm_operator(struct vm *vm, const char *command, struct message *message);
 int vm_gdbstub(struct vm *vm, struct message *message);
 
 /* vm_doorbell.c. 0 or -ENOMEM. */
-int vm_guest_create(struct vm *vm);
+int vm_guest_create(struct vm *vm, const struct hvp_limits *limits);
 /* Run the command that waits, if one does. */
 void vm_serve(struct vm *vm);
 void vm_ring(struct vm *vm);

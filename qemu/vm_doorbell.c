@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "log.h"
 #include "vm.h"
 
@@ -93,29 +94,21 @@ static int64_t apply(void *ctx, const struct hvpoke_entry *entry, uint32_t nr)
  * QEMU has no better clock for us than its answers: the guest stands still somewhere before
  * "stop" is answered, and runs somewhere after "cont" is sent.
  */
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec;
-}
-
 static int pause_all(void *ctx, struct hvp_pause_times *times)
 {
-	uint64_t start = now_ns();
+	uint64_t start = hvp_now_ns();
 	int err = vm_pause(ctx);
 
-	times->kick_ns = now_ns() - start;
+	times->kick_ns = hvp_now_ns() - start;
 	return err;
 }
 
 static void resume_all(void *ctx, struct hvp_pause_times *times)
 {
-	uint64_t start = now_ns();
+	uint64_t start = hvp_now_ns();
 
 	vm_resume(ctx);
-	times->wake_ns = now_ns() - start;
+	times->wake_ns = hvp_now_ns() - start;
 }
 
 static int notify(void *ctx)
@@ -141,10 +134,13 @@ static const struct hvp_backend backend = {
 	.notify = notify,
 };
 
-int vm_guest_create(struct vm *vm)
+int vm_guest_create(struct vm *vm, const struct hvp_limits *limits)
 {
 	vm->guest = hvp_guest_new(&backend, vm);
-	return vm->guest ? 0 : -ENOMEM;
+	if (!vm->guest)
+		return -ENOMEM;
+	hvp_guest_limit(vm->guest, limits);
+	return 0;
 }
 
 /* Is it another agent that says hello? Then the former one is no more. */

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <json-c/json.h>
 
+#include "guest_limits.h"
 #include "message.h"
 
 /* hvpoke-vmm's configuration; hvpoke-vmm(1) describes each key. Strings are owned, NULL if unset. */
@@ -20,8 +21,8 @@ struct config {
 	char *serial;
 	char *serial_input;
 	char *control;
-	uint64_t max_sites; /* of one batch */
-	bool restart;	    /* on_reboot: else exit */
+	struct hvp_limits limits;
+	bool restart; /* on_reboot: else exit */
 	bool count_int3;
 };
 

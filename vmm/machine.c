@@ -100,7 +100,7 @@ enum vm_exit machine_create(struct machine *machine, const struct config *config
 	if (vm_create(vm, (unsigned int)config->vcpus, config->memory) < 0)
 		return VM_EXIT_HOST;
 	vm->count_int3 = config->count_int3;
-	hvp_guest_limit_sites(vm->guest, (uint32_t)config->max_sites);
+	hvp_guest_limit(vm->guest, &config->limits);
 
 	code = VM_EXIT_HOST;
 	err = add_devices(machine, serial->event);

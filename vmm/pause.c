@@ -42,6 +42,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
+
 /*
  * How long the coordinator spins before it sleeps. A vCPU that runs on another
  * core needs a few microseconds to stop, and sleeping and waking cost as much.
@@ -49,14 +51,6 @@
 #define SPIN_NS 20000
 
 static _Thread_local uint8_t *own_immediate_exit;
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static void futex_wait(atomic_uint *word, unsigned int value, const struct timespec *timeout)
 {
@@ -196,13 +190,13 @@ static int wait_until_still(struct pause *pause, uint64_t start)
 			if (!atomic_load(&pause->running))
 				return 0;
 			__builtin_ia32_pause();
-		} while (now_ns() < start + SPIN_NS);
+		} while (hvp_now_ns() < start + SPIN_NS);
 	}
 	atomic_store(&pause->coordinator_sleeps, true);
 	while ((running = atomic_load(&pause->running))) {
 		struct timespec left;
 
-		now = now_ns();
+		now = hvp_now_ns();
 		if (now >= deadline) {
 			ret = -ETIMEDOUT;
 			break;
@@ -227,13 +221,13 @@ int pause_begin(struct pause *pause, struct pause_cpu *self, struct hvp_pause_ti
 	}
 	ret = take_gate(pause, !self);
 	if (!ret) {
-		start = now_ns();
+		start = hvp_now_ns();
 		kick_all(pause);
 		ret = wait_until_still(pause, start);
 		if (ret)
 			open_gate(pause);
-		else if (times)
-			times->kick_ns = now_ns() - start;
+		if (times)
+			times->kick_ns = hvp_now_ns() - start;
 	}
 	if (ret && self) {
 		count_running(pause);
@@ -244,7 +238,7 @@ int pause_begin(struct pause *pause, struct pause_cpu *self, struct hvp_pause_ti
 
 void pause_end(struct pause *pause, struct pause_cpu *self, struct hvp_pause_times *times)
 {
-	uint64_t start = now_ns();
+	uint64_t start = hvp_now_ns();
 
 	/* While the gate is still ours: the next coordinator must not take us for stopped. */
 	if (self) {
@@ -253,7 +247,7 @@ void pause_end(struct pause *pause, struct pause_cpu *self, struct hvp_pause_tim
 	}
 	open_gate(pause);
 	if (times)
-		times->wake_ns = now_ns() - start;
+		times->wake_ns = hvp_now_ns() - start;
 }
 
 void pause_exit(struct pause *pause)

@@ -22,12 +22,12 @@ static int pause_all(void *ctx, struct hvp_pause_times *times)
 {
 	struct fake *fake = ctx;
 
+	times->kick_ns = 1000;
 	if (fake->pause_err)
 		return fake->pause_err;
 	assert_false(fake->busy);
 	fake->busy = true;
 	fake->pauses++;
-	times->kick_ns = 1000;
 	if (fake->at_pause)
 		fake->at_pause(fake);
 	return 0;

@@ -85,7 +85,7 @@ static void header_is_checked(void **state)
 	assert_int_equal(fake_cmd(fake)->batch.bad_index, HVPOKE_NO_INDEX);
 	fake_cmd(fake)->batch.nr_entries = UINT32_MAX;
 	assert_int_equal(fake_ring(fake, HVPOKE_CMD_BATCH), HVPOKE_TOO_LARGE);
-	hvp_guest_limit_sites(fake->guest, 7);
+	hvp_guest_limit(fake->guest, &(struct hvp_limits){.max_sites = 7, .seconds = 1});
 	fake_cmd(fake)->batch.nr_entries = 8;
 	assert_int_equal(fake_ring(fake, HVPOKE_CMD_BATCH), HVPOKE_TOO_LARGE);
 	assert_int_equal(fake->pauses, 1);

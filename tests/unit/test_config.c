@@ -132,7 +132,7 @@ static void every_key_in_a_file(void **state)
 	assert_string_equal(config.control, "/run/c");
 	assert_false(config.restart);
 	assert_true(config.count_int3);
-	assert_true(config.max_sites == 100);
+	assert_true(config.limits.max_sites == 100);
 	config_release(&config);
 }
 
