@@ -66,6 +66,7 @@ bench_bins := $(patsubst %.c,$(B)/%,$(bench_srcs))
 fuzz_bins := $(patsubst %.c,$(B)/%,$(fuzz_srcs))
 
 programs := $(B)/hvpoke $(B)/hvpoke-vmm $(B)/hvpoked
+played_kvm := $(B)/tests/kvm/libplayedkvm.so
 
 .PHONY: all
 all: deps-build
@@ -77,7 +78,7 @@ programs: $(programs)
 $(B)/tests/linux/sites: $(B)/tests/linux/sites.o
 	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^
 unit-tests: $(unit_bins)
-kvm-tests: $(kvm_bins)
+kvm-tests: $(kvm_bins) $(played_kvm)
 qemu-tests: $(qemu_bins) $(B)/hvpoked $(B)/hvpoke $(B)/tests/qemu/guest.elf
 bench-bins: $(bench_bins) $(B)/hvpoked $(B)/tests/qemu/guest.elf
 linux-tests: $(B)/tests/linux/sites
@@ -126,6 +127,13 @@ $(fuzz_bins): $(B)/%: $(B)/%.o $(B)/libfuzz.a $(B)/libhvpoke.a
 # exceptions push their frames where a red zone would be.
 $(B)/tests/kvm/%.o $(B)/tests/bench/%.o: override CFLAGS += -fno-stack-protector -fcf-protection=none \
 	-mno-red-zone
+
+# Loaded before libc where there is no /dev/kvm. One command: it is no part of the programs.
+
+$(played_kvm): $(wildcard tests/kvm/played/*) vmm/pause.h
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(CPPFLAGS) -std=gnu11 -O2 -g -Wall -Wextra -Werror -fPIC -shared \
+		-ftls-model=initial-exec -o $@ $(filter %.c,$^) -pthread -ldl
 
 # A guest for QEMU: 32 bits, and nothing of the host's (types.h apart).
 $(B)/tests/qemu/guest.elf: $(wildcard tests/qemu/guest/*) $(wildcard proto/*.h) tests/bench/gap.h

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "guest.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -48,6 +49,11 @@ bool guest_have_kvm(void)
 		return true;
 	fprintf(stderr, "skipped: /dev/kvm cannot be used: %s\n", strerror(errno));
 	return false;
+}
+
+bool guest_kvm_is_played(void)
+{
+	return dlsym(RTLD_DEFAULT, "played_kvm") != NULL;
 }
 
 static uint32_t port_in(void *dev, struct vcpu *vcpu, uint16_t offset, unsigned int size)

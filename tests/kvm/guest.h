@@ -55,6 +55,8 @@ typedef void (*guest_fn)(uint64_t cpu, void *shared);
 
 /* Whether /dev/kvm can be used; if not, a line on stderr says why. */
 bool guest_have_kvm(void);
+/* Whether it is played/kvm.h's: guest code runs in user mode then. */
+bool guest_kvm_is_played(void);
 
 void guest_create(struct guest *guest, unsigned int nr_vcpus, uint64_t memory);
 void guest_enter(struct guest *guest, unsigned int cpu, guest_fn fn);

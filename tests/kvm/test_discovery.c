@@ -49,7 +49,7 @@ static void test_cpuid_and_port(void **state)
 	struct guest guest;
 
 	(void)state;
-	NEED_KVM();
+	NEED_REAL_KVM();
 	guest_create(&guest, 1, 16 << 20);
 	found = guest.shared;
 	guest_enter(&guest, 0, discover);

@@ -113,7 +113,7 @@ static void test_int3_in_kernel_text_counts_as_patching(void **state)
 	struct guest guest;
 
 	(void)state;
-	NEED_KVM();
+	NEED_REAL_KVM();
 	guest_create(&guest, 1, 16 << 20);
 	shared = guest.shared;
 	guest_set_handler(&guest, 3, on_int3);

@@ -299,7 +299,8 @@ static void test_case_10_all_255_vcpus(void **state)
 	for (unsigned int i = 1; i < VMM_MAX_VCPUS; i++)
 		guest_enter(&guest, i, say_id_and_halt);
 	run(&guest, "halting", 120);
-	for (unsigned int i = 1; i < VMM_MAX_VCPUS; i++)
+	/* CPUID is the processor's own where KVM is played. */
+	for (unsigned int i = 1; i < VMM_MAX_VCPUS && !guest_kvm_is_played(); i++)
 		assert_int_equal(shared->apic_id[i], i);
 	guest_destroy(&guest);
 }
