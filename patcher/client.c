@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "control.h"
+#include "json_build.h"
 
 #define MAX_MESSAGE	 (1024u * 1024) /* bytes of a line from the server */
 #define CONNECT_AGAIN_MS 20
@@ -173,13 +174,13 @@ int64_t hvp_client_send(struct hvp_client *client, const char *method, struct js
 	char *line = NULL;
 	int len = -1, err;
 
-	json_object_object_add(request, "id", json_object_new_int64(++client->last_id));
-	json_object_object_add(request, "method", json_object_new_string(method));
+	hvp_json_add(request, "id", json_object_new_int64(++client->last_id));
+	hvp_json_add(request, "method", json_object_new_string(method));
 	if (params)
-		json_object_object_add(request, "params", params);
+		hvp_json_add(request, "params", params);
 	text = json_object_to_json_string_ext(request, JSON_C_TO_STRING_PLAIN |
 							       JSON_C_TO_STRING_NOSLASHESCAPE);
-	if (text)
+	if (text && hvp_json_whole(request))
 		len = asprintf(&line, "%s\n", text);
 	json_object_put(request);
 	if (len < 0)

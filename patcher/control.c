@@ -51,10 +51,10 @@ static bool greet(struct hvp_control *control, struct client *client)
 	size_t len;
 	char *line;
 
-	json_object_object_add(data, "protocol", json_object_new_int(HVP_CONTROL_PROTOCOL));
-	json_object_object_add(data, "server", json_object_new_string("hvpoke " HVP_VERSION));
-	json_object_object_add(data, "vm", json_object_new_string(control->name));
-	json_object_object_add(data, "pid", json_object_new_int(getpid()));
+	hvp_json_add(data, "protocol", json_object_new_int(HVP_CONTROL_PROTOCOL));
+	hvp_json_add(data, "server", json_object_new_string("hvpoke " HVP_VERSION));
+	hvp_json_add(data, "vm", json_object_new_string(control->name));
+	hvp_json_add(data, "pid", json_object_new_int(getpid()));
 	line = control_event_line("hello", data, &len);
 	client_push(client, line, len);
 	free(line);
@@ -134,27 +134,22 @@ static void subscribe(struct client *client, struct hvp_call *call, struct json_
 	}
 	client->subscribed = true;
 	result = json_object_new_object();
-	json_object_object_add(result, "subscribed", json_object_new_boolean(true));
+	hvp_json_add(result, "subscribed", json_object_new_boolean(true));
 	hvp_call_reply(call, result);
 }
 
 static void dispatch(struct hvp_control *control, struct client *client, struct hvp_call *call,
-		     struct request *request)
+		     const struct request *request, struct json_object *params)
 {
 	const struct hvp_method *method;
 
-	if (!request->params) {
-		/* Released with the request. */
-		request->params = json_object_new_object();
-		json_object_object_add(request->root, "params", request->params);
-	}
 	if (!strcmp(request->method, "subscribe")) {
-		subscribe(client, call, request->params);
+		subscribe(client, call, params);
 		return;
 	}
 	for (method = control->methods; method->name; method++) {
 		if (!strcmp(request->method, method->name)) {
-			method->handle(control->ctx, call, request->params);
+			method->handle(control->ctx, call, params);
 			return;
 		}
 	}
@@ -185,12 +180,15 @@ static void refuse(struct client *client, const char *id, const char *code, cons
 static void handle_line(struct hvp_control *control, struct client *client, const char *line,
 			size_t len)
 {
+	struct json_object *none = NULL;
 	struct request request;
 	struct hvp_call *call;
 
 	if (strspn(line, " \t\r") == len)
 		return;
 	request_parse(&request, line, len);
+	if (!request.params)
+		none = json_object_new_object();
 	if (request.code) {
 		refuse(client, request.id ? request.id : "null", request.code, request.message);
 	} else if (id_in_use(control, client, request.id)) {
@@ -199,15 +197,19 @@ static void handle_line(struct hvp_control *control, struct client *client, cons
 	} else if (client->calls >= HVP_CONTROL_MAX_CALLS) {
 		refuse(client, request.id, "busy",
 		       "32 requests of this connection are in progress already");
+	} else if (!request.params && !none) {
+		refuse(client, request.id, "internal", "out of memory");
 	} else {
 		call = call_new(control, client, request.id);
 		if (call) {
 			request.id = NULL; /* the call's now */
-			dispatch(control, client, call, &request);
+			dispatch(control, client, call, &request,
+				 request.params ? request.params : none);
 		} else {
 			client->dead = true;
 		}
 	}
+	json_object_put(none);
 	request_release(&request);
 	control_deliver(control);
 }

@@ -60,7 +60,7 @@ static const char *text_of(struct json_object *object, size_t *len)
 static char *make_line(const char *head_name, const char *head, const char *body_name,
 		       struct json_object *body, size_t *len)
 {
-	const char *text = text_of(body, len);
+	const char *text = hvp_json_whole(body) ? text_of(body, len) : NULL;
 	char *line = NULL;
 	int printed = -1;
 
@@ -77,10 +77,10 @@ static struct json_object *error_object(const char *code, const char *message,
 {
 	struct json_object *error = json_object_new_object();
 
-	json_object_object_add(error, "code", json_object_new_string(code));
-	json_object_object_add(error, "message", json_object_new_string(message));
+	hvp_json_add(error, "code", json_object_new_string(code));
+	hvp_json_add(error, "message", json_object_new_string(message));
 	if (data)
-		json_object_object_add(error, "data", data);
+		hvp_json_add(error, "data", data);
 	return error;
 }
 
@@ -115,9 +115,26 @@ static bool post(struct hvp_control *control, struct message *message)
 	return !closed;
 }
 
+static char *no_memory_line(const char *id, size_t *len)
+{
+	char *line;
+	int printed = asprintf(&line,
+			       "{\"id\":%s,\"error\":{\"code\":\"internal\",\"message\":\"out of "
+			       "memory for the answer; the request may have been done\"}}\n",
+			       id);
+
+	*len = printed < 0 ? 0 : (size_t)printed;
+	return printed < 0 ? NULL : line;
+}
+
 static void answer(struct hvp_call *call, const char *kind, struct json_object *body)
 {
-	call->answer.line = make_line("id", call->id, kind, body, &call->answer.len);
+	struct message *answer = &call->answer;
+
+	answer->line = make_line("id", call->id, kind, body, &answer->len);
+	/* Where a large answer cannot be had, a small one may. */
+	if (!answer->line)
+		answer->line = no_memory_line(call->id, &answer->len);
 	if (!post(call->control, &call->answer))
 		call_free(call);
 }

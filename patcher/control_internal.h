@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 
 #include "control.h"
+#include "json_build.h"
 
 /* A client with more than this unsent is not read from until it catches up. */
 #define BACKLOG (64u * 1024)

@@ -63,6 +63,8 @@ static void parse_json(struct request *request, const char *line, size_t len)
 
 static void take_id(struct request *request, struct json_object *id)
 {
+	const char *text;
+
 	if (!json_object_is_type(id, json_type_int) && !json_object_is_type(id, json_type_string)) {
 		refuse(request, "bad-request", "\"id\" must be an integer or a string");
 		return;
@@ -77,8 +79,9 @@ static void take_id(struct request *request, struct json_object *id)
 		refuse(request, "bad-request", "\"id\" must fit in a signed 64-bit integer");
 		return;
 	}
-	request->id = strdup(json_object_to_json_string_ext(
-		id, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+	text = json_object_to_json_string_ext(id, JSON_C_TO_STRING_PLAIN |
+							  JSON_C_TO_STRING_NOSLASHESCAPE);
+	request->id = text ? strdup(text) : NULL;
 	if (!request->id)
 		refuse(request, "internal", "out of memory");
 }

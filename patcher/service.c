@@ -30,7 +30,7 @@ struct json_object *service_us(uint64_t ns)
 
 void service_add_u64(struct json_object *object, const char *key, uint64_t value)
 {
-	json_object_object_add(object, key, json_object_new_uint64(value));
+	hvp_json_add(object, key, json_object_new_uint64(value));
 }
 
 bool service_no_params(struct hvp_call *call, const char *method, struct json_object *params)
@@ -45,15 +45,13 @@ static struct json_object *agent_object(const struct hvp_agent_info *info)
 {
 	struct json_object *agent = json_object_new_object();
 
-	json_object_object_add(agent, "present", json_object_new_boolean(info->present));
+	hvp_json_add(agent, "present", json_object_new_boolean(info->present));
 	if (!info->present)
 		return agent;
-	json_object_object_add(agent, "kernel",
-			       service_guest_string(info->kernel, sizeof(info->kernel)));
-	json_object_object_add(agent, "version",
-			       service_guest_string(info->agent, sizeof(info->agent)));
+	hvp_json_add(agent, "kernel", service_guest_string(info->kernel, sizeof(info->kernel)));
+	hvp_json_add(agent, "version", service_guest_string(info->agent, sizeof(info->agent)));
 	service_add_u64(agent, "ranges", info->nr_ranges);
-	json_object_object_add(agent, "scope", json_object_new_string(hvp_scope_name(info->scope)));
+	hvp_json_add(agent, "scope", json_object_new_string(hvp_scope_name(info->scope)));
 	return agent;
 }
 
@@ -81,15 +79,14 @@ void hvp_service_info(void *ctx, struct hvp_call *call, struct json_object *para
 	paused = service->is_paused && service->is_paused(service);
 	hvp_guest_agent(service->guest, &agent);
 	result = json_object_new_object();
-	json_object_object_add(result, "name", json_object_new_string(service->name));
-	json_object_object_add(result, "protocol", json_object_new_int(HVP_CONTROL_PROTOCOL));
-	json_object_object_add(result, "pid", json_object_new_int(getpid()));
-	json_object_object_add(result, "state",
-			       json_object_new_string(paused ? "paused" : "running"));
+	hvp_json_add(result, "name", json_object_new_string(service->name));
+	hvp_json_add(result, "protocol", json_object_new_int(HVP_CONTROL_PROTOCOL));
+	hvp_json_add(result, "pid", json_object_new_int(getpid()));
+	hvp_json_add(result, "state", json_object_new_string(paused ? "paused" : "running"));
 	if (service->add_info)
 		service->add_info(service, result);
-	json_object_object_add(result, "agent", agent_object(&agent));
-	json_object_object_add(result, "limits", limits_object(hvp_guest_limits(service->guest)));
+	hvp_json_add(result, "agent", agent_object(&agent));
+	hvp_json_add(result, "limits", limits_object(hvp_guest_limits(service->guest)));
 	hvp_call_reply(call, result);
 }
 
@@ -109,16 +106,16 @@ void hvp_service_stats(void *ctx, struct hvp_call *call, struct json_object *par
 	service_add_u64(result, "refused_rate", stats.rated);
 	service_add_u64(result, "sites", stats.sites);
 	service_add_u64(result, "pauses", stats.pauses);
-	json_object_object_add(result, "pause_p50_us", service_us(stats.pause_p50_ns));
-	json_object_object_add(result, "pause_p99_us", service_us(stats.pause_p99_ns));
-	json_object_object_add(result, "max_pause_us", service_us(stats.max_pause_ns));
-	json_object_object_add(result, "total_pause_us", service_us(stats.total_pause_ns));
-	json_object_object_add(result, "last_pause_us", service_us(stats.last_pause_ns));
-	json_object_object_add(result, "last_kick_us", service_us(stats.last_kick_ns));
-	json_object_object_add(result, "last_apply_us", service_us(stats.last_apply_ns));
-	json_object_object_add(result, "last_wake_us", service_us(stats.last_wake_ns));
-	json_object_object_add(result, "last_status",
-			       json_object_new_string(hvpoke_status_text(stats.last_status)));
+	hvp_json_add(result, "pause_p50_us", service_us(stats.pause_p50_ns));
+	hvp_json_add(result, "pause_p99_us", service_us(stats.pause_p99_ns));
+	hvp_json_add(result, "max_pause_us", service_us(stats.max_pause_ns));
+	hvp_json_add(result, "total_pause_us", service_us(stats.total_pause_ns));
+	hvp_json_add(result, "last_pause_us", service_us(stats.last_pause_ns));
+	hvp_json_add(result, "last_kick_us", service_us(stats.last_kick_ns));
+	hvp_json_add(result, "last_apply_us", service_us(stats.last_apply_ns));
+	hvp_json_add(result, "last_wake_us", service_us(stats.last_wake_ns));
+	hvp_json_add(result, "last_status",
+		     json_object_new_string(hvpoke_status_text(stats.last_status)));
 	service_add_u64(result, "noisy", stats.noisy);
 	if (service->add_stats)
 		service->add_stats(service, result);

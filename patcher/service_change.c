@@ -47,32 +47,31 @@ static struct json_object *change_result(const struct service_request *request,
 	struct hvp_service *service = request->service;
 	struct json_object *result = json_object_new_object();
 
-	json_object_object_add(result, "via",
-			       json_object_new_string(request->wish.flags & HVPOKE_REQ_NATIVE
-							      ? "native"
-							      : "hvpoke"));
+	hvp_json_add(result, "via",
+		     json_object_new_string(request->wish.flags & HVPOKE_REQ_NATIVE ? "native"
+										    : "hvpoke"));
 	service_add_u64(result, "matched", guest->matched);
 	service_add_u64(result, "changed", guest->changed);
 	service_add_u64(result, "sites", guest->sites);
 	service_add_u64(result, "native_sites", guest->native_sites);
 	service_add_u64(result, "ipis", guest->ipis);
-	json_object_object_add(
-		result, "int3",
-		service->int3_hits
-			? json_object_new_uint64(service_int3_hits(service) - request->int3_before)
-			: NULL);
+	if (service->int3_hits)
+		service_add_u64(result, "int3", service_int3_hits(service) - request->int3_before);
+	else
+		hvp_json_add_null(result, "int3");
 	service_add_u64(result, "own_int3", guest->own_int3);
 	service_add_u64(result, "batches", guest->batches);
 	service_add_u64(result, "pauses", outcome->pauses);
-	json_object_object_add(result, "pause_us", service_us(outcome->pause_ns));
-	json_object_object_add(result, "apply_us", service_us(outcome->apply_ns));
-	json_object_object_add(result, "guest_us", service_us(guest->guest_ns));
-	json_object_object_add(result, "fallback",
-			       guest->fallback
-				       ? json_object_new_string(hvpoke_status_text(guest->fallback))
-				       : NULL);
-	json_object_object_add(result, "message",
-			       service_guest_string(guest->message, sizeof(guest->message)));
+	hvp_json_add(result, "pause_us", service_us(outcome->pause_ns));
+	hvp_json_add(result, "apply_us", service_us(outcome->apply_ns));
+	hvp_json_add(result, "guest_us", service_us(guest->guest_ns));
+	if (guest->fallback)
+		hvp_json_add(result, "fallback",
+			     json_object_new_string(hvpoke_status_text(guest->fallback)));
+	else
+		hvp_json_add_null(result, "fallback");
+	hvp_json_add(result, "message",
+		     service_guest_string(guest->message, sizeof(guest->message)));
 	return result;
 }
 
@@ -86,7 +85,7 @@ static struct json_object *query_error_data(struct hvp_query_error *error)
 	struct json_object *data = json_object_new_object();
 
 	hvp_text_clean(error->word);
-	json_object_object_add(data, "word", json_object_new_string(error->word));
+	hvp_json_add(data, "word", json_object_new_string(error->word));
 	service_add_u64(data, "column", error->column);
 	return data;
 }
@@ -188,8 +187,7 @@ void hvp_service_event(void *ctx, struct hvp_call *call, struct json_object *par
 
 static void add_scope(struct json_object *result, const struct hvp_agent_info *agent)
 {
-	json_object_object_add(result, "scope",
-			       json_object_new_string(hvp_scope_name(agent->scope)));
+	hvp_json_add(result, "scope", json_object_new_string(hvp_scope_name(agent->scope)));
 }
 
 /* What counts is what the agent has registered, not what it says of itself. */

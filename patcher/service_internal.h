@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "json_build.h"
 #include "service.h"
 
 /*

@@ -12,8 +12,8 @@ static struct json_object *key_object(const struct hvp_key *key)
 {
 	struct json_object *object = json_object_new_object();
 
-	json_object_object_add(object, "name", json_object_new_string(key->name));
-	json_object_object_add(object, "enabled", json_object_new_boolean(key->enabled));
+	hvp_json_add(object, "name", json_object_new_string(key->name));
+	hvp_json_add(object, "enabled", json_object_new_boolean(key->enabled));
 	service_add_u64(object, "sites", key->sites);
 	return object;
 }
@@ -25,6 +25,7 @@ static void keys_answer(struct service_request *request, const struct hvp_outcom
 	struct json_object *keys;
 	struct hvp_key key;
 	uint32_t at = 0;
+	bool any = false;
 	int found;
 
 	if (guest->error) {
@@ -32,12 +33,14 @@ static void keys_answer(struct service_request *request, const struct hvp_outcom
 		return;
 	}
 	keys = json_object_new_array();
-	while ((found = hvp_key_next(guest, &at, &key)) > 0)
-		json_object_array_add(keys, key_object(&key));
-	json_object_object_add(result, "keys", keys);
+	while ((found = hvp_key_next(guest, &at, &key)) > 0) {
+		hvp_json_append(keys, key_object(&key));
+		any = true;
+	}
+	hvp_json_add(result, "keys", keys);
 	service_add_u64(result, "more", guest->more);
 	/* One that has more to tell, and does not, would be asked for ever. */
-	if (!found && (!guest->more || json_object_array_length(keys))) {
+	if (!found && (!guest->more || any)) {
 		service_answer(request, outcome, result);
 		return;
 	}

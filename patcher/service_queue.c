@@ -27,9 +27,9 @@ static bool queue_copy(struct hvp_queue *to, const struct hvp_queue *from)
 {
 	*to = (struct hvp_queue){.changes = json_object_new_array()};
 	for (size_t i = 0; from->changes && i < json_object_array_length(from->changes); i++)
-		json_object_array_add(to->changes,
-				      json_object_get(json_object_array_get_idx(from->changes, i)));
-	return !hvp_queries_append(&to->records, &from->records);
+		hvp_json_append(to->changes,
+				json_object_get(json_object_array_get_idx(from->changes, i)));
+	return hvp_json_whole(to->changes) && !hvp_queries_append(&to->records, &from->records);
 }
 
 static bool queue_add(struct hvp_queue *queue, struct hvp_call *call, struct json_object *change)
@@ -40,16 +40,18 @@ static bool queue_add(struct hvp_queue *queue, struct hvp_call *call, struct jso
 	if (!service_take_change(call, change, &queries))
 		return false;
 	err = hvp_queries_append(&queue->records, &queries);
-	if (!err)
-		json_object_array_add(queue->changes, json_object_get(change));
-	else if (err == -E2BIG)
+	if (!err) {
+		hvp_json_append(queue->changes, json_object_get(change));
+		err = hvp_json_whole(queue->changes) ? 0 : -ENOMEM;
+	}
+	if (err == -E2BIG)
 		hvp_call_fail(
 			call, "queue-full", NULL,
 			"a request holds %u bytes; %zu changes take %zu, and the next needs %zu: "
 			"commit or clear the queue first",
 			HVPOKE_REQ_DATA, json_object_array_length(queue->changes),
 			queue->records.len, queries.len);
-	else
+	else if (err)
 		hvp_call_fail(call, "internal", NULL, "%s", strerror(-err));
 	hvp_queries_free(&queries);
 	return !err;
@@ -79,9 +81,9 @@ static void reply_queue(const struct hvp_queue *queue, struct hvp_call *call, bo
 	struct json_object *result = json_object_new_object();
 
 	if (with_changes)
-		json_object_object_add(result, "changes",
-				       queue->changes ? json_object_get(queue->changes)
-						      : json_object_new_array());
+		hvp_json_add(result, "changes",
+			     queue->changes ? json_object_get(queue->changes)
+					    : json_object_new_array());
 	service_add_u64(result, "queued", queue_length(queue));
 	service_add_u64(result, "used_bytes", queue->records.len);
 	service_add_u64(result, "max_bytes", HVPOKE_REQ_DATA);

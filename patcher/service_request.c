@@ -188,7 +188,7 @@ static void idle_answer(struct service_request *request, const struct hvp_outcom
 	struct json_object *result = json_object_new_object();
 
 	service_add_u64(result, "ipis", outcome->guest.ipis);
-	json_object_object_add(result, "guest_us", service_us(outcome->guest.guest_ns));
+	hvp_json_add(result, "guest_us", service_us(outcome->guest.guest_ns));
 	service_answer(request, outcome, result);
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "deadline.h"
+#include "json_build.h"
 
 #define READ_SIZE 16384
 #define MAX_DEPTH 32
@@ -147,17 +148,19 @@ static int send_command(struct qmp *qmp, const char *command, struct json_object
 			int64_t deadline)
 {
 	struct json_object *request = json_object_new_object();
+	const char *text;
 	char *line = NULL;
 	int err = -ENOMEM;
 
-	json_object_object_add(request, "execute", json_object_new_string(command));
+	hvp_json_add(request, "execute", json_object_new_string(command));
 	if (arguments)
-		json_object_object_add(request, "arguments", arguments);
-	json_object_object_add(request, "id", json_object_new_int64(++qmp->last_id));
-	if (asprintf(&line, "%s\n",
-		     json_object_to_json_string_ext(request, JSON_C_TO_STRING_PLAIN)) >= 0)
+		hvp_json_add(request, "arguments", arguments);
+	hvp_json_add(request, "id", json_object_new_int64(++qmp->last_id));
+	text = json_object_to_json_string_ext(request, JSON_C_TO_STRING_PLAIN);
+	if (text && hvp_json_whole(request) && asprintf(&line, "%s\n", text) >= 0) {
 		err = send_all(qmp, line, deadline);
-	free(line);
+		free(line);
+	}
 	json_object_put(request);
 	return err;
 }
@@ -233,15 +236,21 @@ int qmp_post(struct qmp *qmp, const char *command)
 int qmp_human(struct qmp *qmp, const char *command, char **text, struct message *message)
 {
 	struct json_object *arguments = json_object_new_object(), *result;
+	const char *string;
 	int err;
 
-	json_object_object_add(arguments, "command-line", json_object_new_string(command));
+	if (!arguments)
+		return explain(message, command, -ENOMEM);
+	hvp_json_add(arguments, "command-line", json_object_new_string(command));
 	err = qmp_call(qmp, "human-monitor-command", arguments, QMP_TIMEOUT_MS, &result, message);
 	if (err)
 		return err;
-	*text = strdup(json_object_get_string(result));
+	/* Null is an answer too, and no text. */
+	string = json_object_get_string(result);
+	*text = string ? strdup(string) : NULL;
+	err = *text ? 0 : explain(message, command, string ? -ENOMEM : -EPROTO);
 	json_object_put(result);
-	return *text ? 0 : message_set(message, -ENOMEM, "out of memory");
+	return err;
 }
 
 int qmp_work(struct qmp *qmp)

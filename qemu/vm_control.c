@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "json_build.h"
 #include "log.h"
 #include "vm.h"
 
@@ -13,14 +14,13 @@ static void add_info(struct hvp_service *service, struct json_object *object)
 	struct vm *vm = (struct vm *)service;
 
 	/* In the place of hvpoked's own. */
-	json_object_object_add(object, "pid", json_object_new_int(vm->pid));
-	json_object_object_add(object, "vcpus", json_object_new_int((int)vm->nr_vcpus));
-	json_object_object_add(object, "memory", json_object_new_uint64(vm->memory_bytes));
-	json_object_object_add(object, "vmm", json_object_new_string("qemu"));
-	json_object_object_add(object, "vmm_version", json_object_new_string(vm->version));
-	json_object_object_add(object, "accelerator",
-			       json_object_new_string(vm->text.kvm ? "kvm" : "tcg"));
-	json_object_object_add(object, "monitor", json_object_new_boolean(vm->ready));
+	hvp_json_add(object, "pid", json_object_new_int(vm->pid));
+	hvp_json_add(object, "vcpus", json_object_new_int((int)vm->nr_vcpus));
+	hvp_json_add(object, "memory", json_object_new_uint64(vm->memory_bytes));
+	hvp_json_add(object, "vmm", json_object_new_string("qemu"));
+	hvp_json_add(object, "vmm_version", json_object_new_string(vm->version));
+	hvp_json_add(object, "accelerator", json_object_new_string(vm->text.kvm ? "kvm" : "tcg"));
+	hvp_json_add(object, "monitor", json_object_new_boolean(vm->ready));
 }
 
 static bool is_paused(struct hvp_service *service)
@@ -50,7 +50,7 @@ static void carry_out(struct vm *vm, struct hvp_call *call, const char *command,
 		return;
 	}
 	result = json_object_new_object();
-	json_object_object_add(result, "state", json_object_new_string(state));
+	hvp_json_add(result, "state", json_object_new_string(state));
 	hvp_call_reply(call, result);
 }
 
@@ -154,6 +154,6 @@ void vm_control_state(struct vm *vm, const char *state)
 	if (!vm->control)
 		return;
 	data = json_object_new_object();
-	json_object_object_add(data, "state", json_object_new_string(state));
+	hvp_json_add(data, "state", json_object_new_string(state));
 	hvp_control_event(vm->control, "state", data);
 }

@@ -5,13 +5,14 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "json_build.h"
 #include "kvm_backend.h"
 #include "runtime.h"
 #include "vm_control.h"
 
 static void add_u64(struct json_object *object, const char *key, uint64_t value)
 {
-	json_object_object_add(object, key, json_object_new_uint64(value));
+	hvp_json_add(object, key, json_object_new_uint64(value));
 }
 
 static struct vm *vm_of(struct hvp_service *service)
@@ -23,14 +24,13 @@ static void add_info(struct hvp_service *service, struct json_object *object)
 {
 	struct vm_control *control = (struct vm_control *)service;
 
-	json_object_object_add(object, "kvm_backend", json_object_new_string(kvm_backend()));
+	hvp_json_add(object, "kvm_backend", json_object_new_string(kvm_backend()));
 	add_u64(object, "vcpus", vm_of(service)->nr_vcpus);
 	add_u64(object, "memory", vm_of(service)->memory.size);
-	json_object_object_add(object, "kernel_file",
-			       json_object_new_string(control->config->kernel));
+	hvp_json_add(object, "kernel_file", json_object_new_string(control->config->kernel));
 	if (control->console->pty >= 0)
-		json_object_object_add(object, "serial_pty",
-				       json_object_new_string(control->console->pty_path));
+		hvp_json_add(object, "serial_pty",
+			     json_object_new_string(control->console->pty_path));
 }
 
 /* KVM's software back end hands us every INT3, VMX and SVM only if asked to. */
@@ -46,7 +46,7 @@ static void add_stats(struct hvp_service *service, struct json_object *object)
 
 	add_u64(object, "int3_patch", atomic_load(&vm->int3_patch));
 	add_u64(object, "int3_other", atomic_load(&vm->int3_other));
-	json_object_object_add(object, "int3_counted", json_object_new_boolean(int3_counted(vm)));
+	hvp_json_add(object, "int3_counted", json_object_new_boolean(int3_counted(vm)));
 	add_u64(object, "fwaits", atomic_load(&vm->fwaits));
 	add_u64(object, "serial_lost", ns8250_lost(&control->machine->uart));
 	add_u64(object, "reboots", control->nr_reboots);
@@ -75,7 +75,7 @@ static struct json_object *state_object(const char *state)
 {
 	struct json_object *object = json_object_new_object();
 
-	json_object_object_add(object, "state", json_object_new_string(state));
+	hvp_json_add(object, "state", json_object_new_string(state));
 	return object;
 }
 

@@ -30,8 +30,8 @@ static int check_query(const struct options *options, const char *query)
 	if (err != -EINVAL && err != -E2BIG)
 		return report(options, FAILED, "internal", NULL, "%s", strerror(-err));
 	data = json_object_new_object();
-	json_object_object_add(data, "word", json_object_new_string(error.word));
-	json_object_object_add(data, "column", json_object_new_uint64(error.column));
+	hvp_json_add(data, "word", json_object_new_string(error.word));
+	hvp_json_add(data, "column", json_object_new_uint64(error.column));
 	if (error.column)
 		report(options, USAGE, "bad-query", data, "bad query, column %zu: %s", error.column,
 		       error.message);
@@ -49,8 +49,8 @@ static int parse_toggle(const struct options *options, const char *const *words,
 	if (err)
 		return err;
 	*change = json_object_new_object();
-	json_object_object_add(*change, "change", json_object_new_string("toggle"));
-	json_object_object_add(*change, "query", json_object_new_string(words[1]));
+	hvp_json_add(*change, "change", json_object_new_string("toggle"));
+	hvp_json_add(*change, "query", json_object_new_string(words[1]));
 	return DONE;
 }
 
@@ -73,9 +73,9 @@ static int parse_switch(const struct options *options, const char *const *words,
 		return report(options, FAILED, "internal", NULL, "%s", strerror(-err));
 	hvp_queries_free(&queries);
 	*change = json_object_new_object();
-	json_object_object_add(*change, "change", json_object_new_string(words[0]));
-	json_object_object_add(*change, is_key ? "name" : "glob", json_object_new_string(words[2]));
-	json_object_object_add(*change, "enable", json_object_new_boolean(on));
+	hvp_json_add(*change, "change", json_object_new_string(words[0]));
+	hvp_json_add(*change, is_key ? "name" : "glob", json_object_new_string(words[2]));
+	hvp_json_add(*change, "enable", json_object_new_boolean(on));
 	return DONE;
 }
 
@@ -102,20 +102,21 @@ int change_run(const struct options *options, const char *method, struct json_ob
 	struct json_object *result;
 	int err;
 
-	json_object_object_add(params, "via",
-			       json_object_new_string(options->native ? "native" : "hvpoke"));
-	json_object_object_add(params, "timeout_ms", json_object_new_int64(timeout_ms));
-	err = vm_call(options, options->args[0], method, params, timeout_ms, true, &result);
+	hvp_json_add(params, "via", json_object_new_string(options->native ? "native" : "hvpoke"));
+	hvp_json_add(params, "timeout_ms", json_object_new_int64(timeout_ms));
+	err = check_made(options, params);
+	if (!err)
+		err = vm_call(options, options->args[0], method, params, timeout_ms, true, &result);
 	if (err)
 		return err;
 	if (options->json)
-		print_json(result);
+		err = print_json(options, result);
 	else
 		print_outcome(result);
 	if (matched)
 		*matched = json_object_get_uint64(json_object_object_get(result, "matched"));
 	json_object_put(result);
-	return DONE;
+	return err;
 }
 
 int change_command(const struct options *options, uint64_t *matched)
@@ -125,6 +126,9 @@ int change_command(const struct options *options, uint64_t *matched)
 	int used, err;
 
 	err = change_parse(options, words, options->nr_args, &change, &used);
+	if (err)
+		return err;
+	err = check_made(options, change);
 	if (err)
 		return err;
 	/* The method's params are the same, but for this. */

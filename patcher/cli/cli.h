@@ -8,6 +8,7 @@
 #include <json-c/json.h>
 
 #include "client.h"
+#include "json_build.h"
 
 /*
  * hvpoke(1). main.c picks the subcommand, each of which is a file of its name:
@@ -91,6 +92,10 @@ int options_wrong(const struct options *options, const char *problem, const char
  */
 int report(const struct options *options, int exit_code, const char *code, struct json_object *data,
 	   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* Memory ran out. Returns FAILED. */
+int report_memory(const struct options *options);
+/* DONE if @value could be made; else it is put, and FAILED (reported). */
+int check_made(const struct options *options, struct json_object *value);
 /* The error object of a reply; taken. Returns the exit code for it. */
 int report_reply(const struct options *options, struct json_object *error);
 
@@ -98,7 +103,8 @@ int report_reply(const struct options *options, struct json_object *error);
 struct row {
 	char *cells[8]; /* from malloc(), or NULL */
 };
-void print_json(struct json_object *object);
+/* On one line. DONE, or FAILED (reported). */
+int print_json(const struct options *options, struct json_object *object);
 /* Members as "label  value" lines, units by the names. */
 void print_object(struct json_object *object);
 void print_rows(const char *const *titles, int nr_columns, const struct row *rows, int nr_rows);
@@ -127,7 +133,7 @@ int vm_call(const struct options *options, const char *name, const char *method,
 int vm_ask(const struct options *options, struct hvp_client *client, const char *name,
 	   const char *method, struct json_object *params, unsigned int timeout_ms, bool progress,
 	   struct json_object **result);
-/* Print a reply's @result (taken) as JSON or for people, as asked. Returns DONE. */
+/* Print a reply's @result (taken) as JSON or for people, as asked. Returns the exit code. */
 int show_result(const struct options *options, struct json_object *result);
 /* A method without parameters whose result is shown as it is. */
 int vm_show(const struct options *options, const char *method);

@@ -22,9 +22,11 @@ int cmd_idle(const struct options *options)
 			      MAX_IDLE_MS, options->args[1]);
 	timeout_ms = options->timeout_ms ? options->timeout_ms : (unsigned int)ms + DEFAULT_REST_MS;
 	params = json_object_new_object();
-	json_object_object_add(params, "ms", json_object_new_int64(ms));
-	json_object_object_add(params, "timeout_ms", json_object_new_int64(timeout_ms));
-	err = vm_call(options, options->args[0], "idle", params, timeout_ms, true, &result);
+	hvp_json_add(params, "ms", json_object_new_int64(ms));
+	hvp_json_add(params, "timeout_ms", json_object_new_int64(timeout_ms));
+	err = check_made(options, params);
+	if (!err)
+		err = vm_call(options, options->args[0], "idle", params, timeout_ms, true, &result);
 	if (err)
 		return err;
 	return show_result(options, result);

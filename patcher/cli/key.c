@@ -49,9 +49,9 @@ static int take_page(const struct options *options, struct json_object *page,
 		key = json_object_array_get_idx(from, i);
 		if (!json_object_is_type(json_object_object_get(key, "name"), json_type_string))
 			return report_answer(options, "a key without a name came");
-		json_object_array_add(keys, json_object_get(key));
+		hvp_json_append(keys, json_object_get(key));
 	}
-	return DONE;
+	return hvp_json_whole(keys) ? DONE : report_memory(options);
 }
 
 /* One page, behind those that are in @keys already. *@more: how many are left. */
@@ -63,10 +63,13 @@ static int ask_page(const struct options *options, struct hvp_client *client, co
 	struct json_object *params = json_object_new_object(), *page = NULL;
 	int err;
 
-	json_object_object_add(params, "glob", json_object_new_string(glob));
-	json_object_object_add(params, "skip", json_object_new_uint64(before));
-	json_object_object_add(params, "timeout_ms", json_object_new_int64(timeout_ms));
-	err = vm_ask(options, client, options->args[0], "keys", params, timeout_ms, true, &page);
+	hvp_json_add(params, "glob", json_object_new_string(glob));
+	hvp_json_add(params, "skip", json_object_new_uint64(before));
+	hvp_json_add(params, "timeout_ms", json_object_new_int64(timeout_ms));
+	err = check_made(options, params);
+	if (!err)
+		err = vm_ask(options, client, options->args[0], "keys", params, timeout_ms, true,
+			     &page);
 	if (err)
 		return err;
 	err = take_page(options, page, keys);
@@ -107,12 +110,16 @@ static int list_keys(const struct options *options)
 	if (err)
 		return err;
 	keys = json_object_new_array();
+	if (!keys) {
+		hvp_client_close(client);
+		return report_memory(options);
+	}
 	do
 		err = ask_page(options, client, glob, keys, &more);
 	while (!err && more);
 	hvp_client_close(client);
 	if (!err && options->json)
-		print_json(keys);
+		err = print_json(options, keys);
 	else if (!err && json_object_array_length(keys))
 		print_keys(keys);
 	else if (!err)

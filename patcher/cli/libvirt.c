@@ -45,7 +45,7 @@ static int report_no_domain(const struct options *options, virConnectPtr connect
 	int nr = virConnectListAllDomains(connection, &domains, 0), i;
 
 	for (i = 0; i < nr; i++) {
-		json_object_array_add(known, json_object_new_string(virDomainGetName(domains[i])));
+		hvp_json_append(known, json_object_new_string(virDomainGetName(domains[i])));
 		if (list && asprintf(&longer, "%s%s%s", list, i ? ", " : "",
 				     virDomainGetName(domains[i])) >= 0) {
 			free(list);
@@ -55,7 +55,7 @@ static int report_no_domain(const struct options *options, virConnectPtr connect
 	}
 	if (nr >= 0)
 		free(domains);
-	json_object_object_add(data, "known", known);
+	hvp_json_add(data, "known", known);
 	report(options, UNREACHABLE, "unknown-vm", data, "there is no domain \"%s\"; %s%s", name,
 	       nr > 0 ? "known: " : "libvirt knows none", nr > 0 && list ? list : "");
 	free(list);
@@ -213,11 +213,11 @@ static struct json_object *describe(virDomainPtr domain, bool local)
 	if (!vm)
 		vm = json_object_new_object();
 	if (!virDomainGetInfo(domain, &info)) {
-		json_object_object_add(vm, "vcpus", json_object_new_int(info.nrVirtCpu));
-		json_object_object_add(vm, "memory", json_object_new_uint64(1024ull * info.maxMem));
+		hvp_json_add(vm, "vcpus", json_object_new_int(info.nrVirtCpu));
+		hvp_json_add(vm, "memory", json_object_new_uint64(1024ull * info.maxMem));
 	}
-	json_object_object_add(vm, "name", json_object_new_string(virDomainGetName(domain)));
-	json_object_object_add(vm, "state", json_object_new_string(state_name(domain)));
+	hvp_json_add(vm, "name", json_object_new_string(virDomainGetName(domain)));
+	hvp_json_add(vm, "state", json_object_new_string(state_name(domain)));
 	return vm;
 }
 
@@ -238,7 +238,7 @@ int libvirt_list(const struct options *options, struct json_object **vms)
 	} else {
 		*vms = json_object_new_array();
 		for (i = 0; i < nr; i++) {
-			json_object_array_add(*vms, describe(domains[i], !*host));
+			hvp_json_append(*vms, describe(domains[i], !*host));
 			virDomainFree(domains[i]);
 		}
 		free(domains);

@@ -32,17 +32,18 @@ static bool agreed(const struct options *options)
 static int done(const struct options *options, const char *where, const char *text)
 {
 	struct json_object *result;
+	int err;
 
 	if (!options->json) {
 		puts(text);
 		return DONE;
 	}
 	result = json_object_new_object();
-	json_object_object_add(result, "changed", json_object_new_string(where));
-	json_object_object_add(result, "message", json_object_new_string(text));
-	print_json(result);
+	hvp_json_add(result, "changed", json_object_new_string(where));
+	hvp_json_add(result, "message", json_object_new_string(text));
+	err = print_json(options, result);
 	json_object_put(result);
-	return DONE;
+	return err;
 }
 
 /*

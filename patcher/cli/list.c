@@ -36,11 +36,11 @@ static struct json_object *describe(const char *name)
 	vm = list_ask(path, &state);
 	if (!vm) {
 		vm = json_object_new_object();
-		json_object_object_add(vm, "state", json_object_new_string(state));
+		hvp_json_add(vm, "state", json_object_new_string(state));
 	}
 	/* The name by which it is reached, whatever it calls itself. */
-	json_object_object_add(vm, "name", json_object_new_string(name));
-	json_object_object_add(vm, "socket", json_object_new_string(path));
+	hvp_json_add(vm, "name", json_object_new_string(name));
+	hvp_json_add(vm, "socket", json_object_new_string(path));
 	return vm;
 }
 
@@ -93,7 +93,7 @@ static int list_sockets(const struct options *options, struct json_object **vms)
 		return report_directory(options, nr);
 	*vms = json_object_new_array();
 	for (i = 0; i < nr; i++)
-		json_object_array_add(*vms, describe(names[i]));
+		hvp_json_append(*vms, describe(names[i]));
 	vm_names_free(names, nr);
 	return DONE;
 }
@@ -107,11 +107,13 @@ int cmd_list(const struct options *options)
 	if (err)
 		return err;
 	if (options->json)
-		print_json(vms);
+		err = print_json(options, vms);
+	else if (!hvp_json_whole(vms))
+		err = report_memory(options);
 	else if (json_object_array_length(vms))
 		print_table(vms);
 	else
 		fputs(options->connect ? "there is no domain\n" : "no VM is running\n", stderr);
 	json_object_put(vms);
-	return DONE;
+	return err;
 }

@@ -19,7 +19,7 @@ static int take_changes(const struct options *options, struct json_object **chan
 			json_object_put(*changes);
 			return err;
 		}
-		json_object_array_add(*changes, change);
+		hvp_json_append(*changes, change);
 		at += used;
 	}
 	return DONE;
@@ -36,8 +36,11 @@ static int add(const struct options *options)
 	if (err)
 		return err;
 	params = json_object_new_object();
-	json_object_object_add(params, "changes", changes);
-	err = vm_call(options, options->args[0], "queue-add", params, REQUEST_MS, false, &result);
+	hvp_json_add(params, "changes", changes);
+	err = check_made(options, params);
+	if (!err)
+		err = vm_call(options, options->args[0], "queue-add", params, REQUEST_MS, false,
+			      &result);
 	return err ? err : show_result(options, result);
 }
 
@@ -50,7 +53,7 @@ static int commit(const struct options *options)
 	if (err)
 		return err;
 	params = json_object_new_object();
-	json_object_object_add(params, "changes", changes);
+	hvp_json_add(params, "changes", changes);
 	return change_run(options, "queue-commit", params, NULL);
 }
 
@@ -96,13 +99,13 @@ static int show(const struct options *options)
 		return err;
 	changes = json_object_object_get(result, "changes");
 	if (options->json)
-		print_json(result);
+		err = print_json(options, result);
 	else if (json_object_is_type(changes, json_type_array) && json_object_array_length(changes))
 		print_changes(changes);
 	else
 		fputs("hvpoke: the queue is empty\n", stderr);
 	json_object_put(result);
-	return DONE;
+	return err;
 }
 
 static int clear(const struct options *options)

@@ -25,18 +25,21 @@ int cmd_scope(const struct options *options)
 		return options_wrong(options, "the scope must be " HVP_SCOPE_NAMES ", not ",
 				     options->args[1]);
 	params = json_object_new_object();
-	json_object_object_add(params, "scope", json_object_new_string(options->args[1]));
-	json_object_object_add(params, "timeout_ms", json_object_new_int64(timeout_ms));
-	err = vm_call(options, options->args[0], "scope", params, timeout_ms, true, &result);
+	hvp_json_add(params, "scope", json_object_new_string(options->args[1]));
+	hvp_json_add(params, "timeout_ms", json_object_new_int64(timeout_ms));
+	err = check_made(options, params);
+	if (!err)
+		err = vm_call(options, options->args[0], "scope", params, timeout_ms, true,
+			      &result);
 	if (err)
 		return err;
 	if (options->json) {
-		print_json(result);
+		err = print_json(options, result);
 	} else {
 		print_outcome(result);
 		printf("scope     %s\n",
 		       json_object_get_string(json_object_object_get(result, "scope")));
 	}
 	json_object_put(result);
-	return DONE;
+	return err;
 }

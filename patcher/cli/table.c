@@ -9,10 +9,15 @@
 
 #define LABEL_SIZE 64
 
-void print_json(struct json_object *object)
+int print_json(const struct options *options, struct json_object *object)
 {
-	puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PLAIN |
-							    JSON_C_TO_STRING_NOSLASHESCAPE));
+	const char *text = json_object_to_json_string_ext(
+		object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+
+	if (!text || !hvp_json_whole(object))
+		return report_memory(options);
+	puts(text);
+	return DONE;
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -50,6 +55,7 @@ static char *bytes_text(uint64_t bytes)
 
 char *value_text(const char *key, struct json_object *value)
 {
+	const char *string;
 	char *text;
 
 	if (!value)
@@ -60,7 +66,8 @@ char *value_text(const char *key, struct json_object *value)
 		return microseconds_text(json_object_get_double(value));
 	if (!strcmp(key, "memory"))
 		return bytes_text(json_object_get_uint64(value));
-	text = strdup(json_object_get_string(value));
+	string = json_object_get_string(value);
+	text = string ? strdup(string) : NULL;
 	if (text)
 		hvp_text_clean(text);
 	return text;

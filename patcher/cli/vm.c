@@ -79,14 +79,14 @@ static int report_unknown(const struct options *options, const char *name, const
 	for (i = 0; names && i < nr && list; i++) {
 		char *longer = NULL;
 
-		json_object_array_add(known, json_object_new_string(names[i]));
+		hvp_json_append(known, json_object_new_string(names[i]));
 		if (asprintf(&longer, "%s%s%s", list, i ? ", " : "", names[i]) < 0)
 			longer = NULL;
 		free(list);
 		list = longer;
 	}
 	vm_names_free(names, nr);
-	json_object_object_add(data, "known", known);
+	hvp_json_add(data, "known", known);
 	report(options, UNREACHABLE, "unknown-vm", data,
 	       "there is no VM \"%s\" (no socket %s); %s%s", name, path,
 	       nr > 0 ? "known: " : "no VM is known", nr > 0 && list ? list : "");
@@ -243,12 +243,14 @@ int vm_call(const struct options *options, const char *name, const char *method,
 
 int show_result(const struct options *options, struct json_object *result)
 {
+	int err = DONE;
+
 	if (options->json)
-		print_json(result);
+		err = print_json(options, result);
 	else
 		print_object(result);
 	json_object_put(result);
-	return DONE;
+	return err;
 }
 
 int vm_show(const struct options *options, const char *method)
