@@ -16,9 +16,10 @@ say = $(if $(V),,@printf '  %-4s %s\n' $(1) $@ && )
 
 # What is built is built once for each variant: release, asan, tsan, fuzz, coverage.
 CFLAGS_release := -O2 -g
-CFLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined \
+# Those for tests have fault points (patcher/fault.h), which no release has.
+CFLAGS_asan := -DHVPOKE_FAULTS -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined \
 	-fno-omit-frame-pointer
-CFLAGS_tsan := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
+CFLAGS_tsan := -DHVPOKE_FAULTS -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 # Counters that several threads may count; no optimization, so that a branch is one of the source's.
 CFLAGS_coverage := -O0 -g --coverage -fprofile-update=atomic
 CFLAGS_fuzz := $(CFLAGS_asan) -fsanitize=fuzzer-no-link

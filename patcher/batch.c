@@ -27,6 +27,7 @@
 #include "batch.h"
 #include "check.h"
 #include "clock.h"
+#include "fault.h"
 #include "list.h"
 #include "poke.h"
 #include "touch.h"
@@ -50,8 +51,10 @@ static int64_t poke(struct hvp_guest *guest, uint32_t nr)
 	if (guest->backend->text)
 		return guest->backend->text->apply(guest->ctx, (const void *)slot, nr);
 	bad = hvp_poke_verify(slot, nr);
+	fault("verified");
 	if (bad == nr)
 		hvp_poke_write(slot, nr);
+	fault("written");
 	return bad;
 }
 
@@ -86,9 +89,11 @@ static enum hvpoke_status apply(struct hvp_guest *guest, uint32_t nr,
 		return pause_status(err);
 	}
 	stopped = hvp_now_ns();
+	fault("paused");
 	done = poke(guest, nr);
 	applied = hvp_now_ns();
 	guest->backend->resume(guest->ctx, &result->times);
+	fault("resumed");
 	/* From the first kick on: waiting for another's pause to end is not this one's cost. */
 	result->pause_ns = result->times.kick_ns + (hvp_now_ns() - stopped);
 	result->apply_ns = applied - stopped;
@@ -103,6 +108,7 @@ static enum hvpoke_status prepare_text(struct hvp_guest *guest, uint32_t nr, uin
 	union hvp_slot *slot = guest->arena.slot;
 	int err;
 
+	fault("checked");
 	if (guest->backend->text)
 		err = guest->backend->text->prepare(guest->ctx, &slot->entry, nr);
 	else
@@ -131,6 +137,7 @@ static enum hvpoke_status prepare(struct hvp_guest *guest, const struct hvpoke_b
 	}
 	status = hvp_list_copy(guest->backend, guest->ctx, gpa(batch->entries_gpa), nr,
 			       guest->arena.slot, bad_index);
+	fault("copied");
 	if (status == HVPOKE_OK)
 		status = hvp_check(guest, guest->arena.slot, nr, bad_index);
 	return status == HVPOKE_OK ? prepare_text(guest, nr, bad_index) : status;

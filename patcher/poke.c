@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "fault.h"
 #include "insn.h"
 #include "poke.h"
 
@@ -80,5 +81,6 @@ void hvp_poke_write(const union hvp_slot *slot, uint32_t nr)
 		if (i + PREFETCH_AHEAD < nr)
 			__builtin_prefetch(slot[i + PREFETCH_AHEAD].poke.at, 1);
 		put(&slot[i].poke);
+		fault("site-written");
 	}
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "deadline.h"
+#include "fault.h"
 #include "json_build.h"
 
 #define READ_SIZE 16384
@@ -210,6 +211,7 @@ int qmp_call(struct qmp *qmp, const char *command, struct json_object *arguments
 		return explain(message, command, -ECONNRESET);
 	}
 	err = send_command(qmp, command, arguments, deadline);
+	fault(command);
 	while (!err) {
 		err = receive(qmp, deadline, &answer);
 		if (err)

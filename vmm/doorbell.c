@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include "fault.h"
 #include "vm.h"
 
 #define DOORBELL_PORTS 4 /* one 32-bit register */
@@ -28,7 +29,9 @@ static void doorbell_out(void *dev, struct vcpu *vcpu, uint16_t offset, unsigned
 	if (offset || size != 4)
 		return;
 	ringing = vcpu;
+	fault("doorbell");
 	hvp_guest_command(vm->guest, gpa((uint64_t)value * HVPOKE_PAGE_SIZE));
+	fault("answered");
 	ringing = NULL;
 }
 
