@@ -2,6 +2,8 @@
 #include "listen.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -11,6 +13,17 @@
 #define BACKLOG 64
 
 static gid_t allowed = (gid_t)-1;
+/* A descriptor to give away when there is none left. */
+static int spare = -1;
+static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void keep_spare(void)
+{
+	pthread_mutex_lock(&spare_lock);
+	if (spare < 0)
+		spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	pthread_mutex_unlock(&spare_lock);
+}
 
 void listen_allow_group(gid_t group)
 {
@@ -28,6 +41,7 @@ int listen_at(const char *path)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
+	keep_spare();
 	unlink(path);
 	/*
 	 * Nobody can connect before listen(): by then the mode is right. Not the
@@ -44,12 +58,31 @@ int listen_at(const char *path)
 	return err;
 }
 
+/*
+ * There is no descriptor for it, and where it is it would wake us for ever: so it is taken
+ * with the spare one and closed. Its QEMU is told at once, instead of waiting for us.
+ */
+static int refuse(int listener)
+{
+	pthread_mutex_lock(&spare_lock);
+	if (spare >= 0)
+		close(spare);
+	spare = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	if (spare >= 0)
+		close(spare);
+	spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	pthread_mutex_unlock(&spare_lock);
+	return -EMFILE;
+}
+
 int listen_accept(int listener, struct peer *peer)
 {
 	struct ucred credentials;
 	socklen_t len = sizeof(credentials);
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+		return refuse(listener);
 	if (fd < 0)
 		return errno == EINTR || errno == ECONNABORTED ? -EAGAIN : -errno;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &len) < 0 ||

@@ -22,7 +22,7 @@ void listen_allow_group(gid_t group);
  * there is replaced: callers own the directory. Its descriptor or -errno.
  */
 int listen_at(const char *path);
-/* The next client. 0, -EAGAIN if there is none, or -errno. */
+/* The next client. 0, -EAGAIN if there is none, -EMFILE if it had to be turned away, or -errno. */
 int listen_accept(int listener, struct peer *peer);
 
 #endif /* HVPOKED_LISTEN_H */

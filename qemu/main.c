@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -208,6 +209,20 @@ static int watch_signals(struct loop *loop, struct loop_watch *watch)
 	return watch->fd < 0 ? -errno : loop_add(loop, watch, EPOLLIN);
 }
 
+/* A guest takes a dozen descriptors; the default allows for some 80 guests. */
+static void raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	/* Without it there are fewer guests; each that there is none for is told so. */
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		say(LOG_WARNING, "cannot raise the limit of descriptors: %s",
+		    strerrordesc_np(errno));
+}
+
 static int serve(const struct arguments *arguments)
 {
 	struct loop_watch signals = {.fd = -1};
@@ -246,6 +261,7 @@ int main(int argc, char **argv)
 
 	if (err)
 		return err < 0 ? DONE : err;
+	raise_descriptors();
 	err = hvp_runtime_make_dir();
 	if (err) {
 		say(LOG_ERR,
