@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "deadline.h"
+#include "fault.h"
 #include "listen.h"
 #include "log.h"
 
@@ -36,10 +37,12 @@ struct answers {
 
 static void answer_end(struct answers *answers)
 {
-	if (answers->len == 2 && answers->kind[0] == 'O' && answers->kind[1] == 'K')
+	if (answers->len == 2 && answers->kind[0] == 'O' && answers->kind[1] == 'K') {
 		answers->ok++;
-	else if (!answers->len || answers->kind[0] == 'E')
+		fault("part-written");
+	} else if (!answers->len || answers->kind[0] == 'E') {
 		answers->refused++;
+	}
 	/* Anything else is the report of a stop, which nobody asked for. */
 }
 

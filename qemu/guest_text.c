@@ -4,8 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "log.h"
+#include "fault.h"
 #include "process.h"
 
 /* A batch of 65,536 sites takes about a second through the gdbstub. */
@@ -103,7 +104,7 @@ static int read_now(struct text *text)
 	struct text_part *part = text->part;
 
 	if (!text->mapped)
-		return process_read(text->pid, text->local, text->remote, text->nr_parts);
+		return process_read(text->memory, text->local, text->remote, text->nr_parts);
 	for (uint32_t i = 0; i < text->nr_parts; i++)
 		memcpy(part[i].now, part[i].mem, part[i].len);
 	return 0;
@@ -138,12 +139,13 @@ static int write_to_process(struct text *text, bool undo)
 	for (uint32_t i = 0; i < text->nr_parts; i++)
 		memcpy(text->part[i].now, undo ? text->part[i].old_insn : text->part[i].new_insn,
 		       text->part[i].len);
-	return process_write(text->pid, text->local, text->remote, text->nr_parts);
+	return process_write(text->memory, text->local, text->remote, text->nr_parts);
 }
 
 static int write_parts(struct text *text, bool undo)
 {
 	const struct text_part *part = text->part;
+	int err = 0;
 
 	if (!text->nr_parts)
 		return 0;
@@ -151,23 +153,42 @@ static int write_parts(struct text *text, bool undo)
 		return write_by_gdbstub(text, undo);
 	if (!text->mapped)
 		return write_to_process(text, undo);
-	for (uint32_t i = 0; i < text->nr_parts; i++)
+	for (uint32_t i = 0; i < text->nr_parts && !err; i++) {
 		memcpy(part[i].mem, undo ? part[i].old_insn : part[i].new_insn, part[i].len);
-	return 0;
+		err = fault("part-written");
+	}
+	return err;
 }
 
-int text_write(struct text *text)
+int text_write(struct text *text, bool *half)
 {
-	int err = write_parts(text, false), undo;
+	int err = write_parts(text, false);
 
+	*half = false;
 	if (!err)
 		return 0;
 	/* Nothing but old bytes stood there: to write them again is to undo. */
-	undo = write_parts(text, true);
-	if (undo)
-		say(LOG_ERR, "QEMU %d: a batch failed half way (%s) and could not be undone (%s)",
-		    (int)text->pid, strerrordesc_np(-err), strerrordesc_np(-undo));
+	*half = write_parts(text, true) != 0;
 	return err;
+}
+
+/* A write that was cut off may have left a part of an instruction. */
+static bool is_ours(const struct text_part *part)
+{
+	for (uint32_t i = 0; i < part->len; i++)
+		if (part->now[i] != part->old_insn[i] && part->now[i] != part->new_insn[i])
+			return false;
+	return true;
+}
+
+int text_roll_back(struct text *text)
+{
+	int err = read_now(text);
+
+	for (uint32_t i = 0; i < text->nr_parts && !err; i++)
+		if (!is_ours(&text->part[i]))
+			err = -EILSEQ;
+	return err ? err : write_parts(text, true);
 }
 
 void text_done(struct text *text)
@@ -181,5 +202,8 @@ void text_release(struct text *text)
 {
 	free_arrays(text);
 	gdbstub_close(&text->gdb);
+	if (text->memory >= 0)
+		close(text->memory);
+	text->memory = -1;
 	ram_forget(&text->ram);
 }

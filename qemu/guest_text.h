@@ -30,6 +30,7 @@ struct text_part {
 struct text {
 	bool kvm;	    /* IN as QEMU says */
 	pid_t pid;	    /* IN */
+	int memory;	    /* IN of that process: process_memory() */
 	struct qmp *qmp;    /* IN */
 	char gdb_path[108]; /* IN where the gdbstub may connect to us */
 	struct ram ram;
@@ -55,8 +56,17 @@ int text_prepare(struct text *text, const struct hvpoke_entry *entry, uint32_t n
  * entries if all do; or -errno.
  */
 int64_t text_verify(struct text *text);
-/* In the pause, after a verify: write all. 0, or -errno with everything as it was before. */
-int text_write(struct text *text);
+/*
+ * In the pause, after a verify: write all. 0, or -errno with everything as it was before; or
+ * -errno with *@half set, if that could not be had.
+ */
+int text_write(struct text *text, bool *half);
+/*
+ * In the pause, of a batch that was begun and not finished: put the old bytes back. 0; -EILSEQ
+ * if something stands at one of the sites that is neither what was there before nor what
+ * was to be there, and then nothing is written; or another -errno.
+ */
+int text_roll_back(struct text *text);
 /* Forget the batch; all is given back with text_release(). */
 void text_done(struct text *text);
 void text_release(struct text *text);

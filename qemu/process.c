@@ -4,12 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "fault.h"
 
 static FILE *open_proc(pid_t pid, const char *file)
 {
@@ -90,38 +91,66 @@ int process_map(pid_t pid, const struct process_area *area, void **mem)
 	return err;
 }
 
-typedef ssize_t (*transfer_fn)(pid_t, const struct iovec *, unsigned long, const struct iovec *,
-			       unsigned long, unsigned long);
-
-static int transfer(transfer_fn fn, pid_t pid, const struct iovec *local,
-		    const struct iovec *remote, uint32_t nr)
+int process_memory(pid_t pid)
 {
-	uint32_t now;
-	size_t want;
-	ssize_t got;
+	char path[64];
+	int fd;
 
-	for (uint32_t done = 0; done < nr; done += now) {
-		now = nr - done < IOV_MAX ? nr - done : IOV_MAX;
-		want = 0;
-		for (uint32_t i = 0; i < now; i++)
-			want += local[done + i].iov_len;
-		got = fn(pid, local + done, now, remote + done, now, 0);
-		if (got < 0)
-			return -errno;
-		if ((size_t)got != want)
-			return -EFAULT;
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* What a call on the memory file returned. Nothing is read of a program that is gone. */
+static int transferred(ssize_t got, size_t wanted)
+{
+	if (got == (ssize_t)wanted)
+		return 0;
+	return got < 0 && errno != EIO ? -errno : -EFAULT;
+}
+
+int process_read(int memory, const struct iovec *local, const struct iovec *remote, uint32_t nr)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < nr && !err; i++)
+		err = transferred(pread(memory, local[i].iov_base, local[i].iov_len,
+					(off_t)(uintptr_t)remote[i].iov_base),
+				  local[i].iov_len);
+	return err;
+}
+
+int process_write(int memory, const struct iovec *local, const struct iovec *remote, uint32_t nr)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < nr && !err; i++) {
+		err = transferred(pwrite(memory, local[i].iov_base, local[i].iov_len,
+					 (off_t)(uintptr_t)remote[i].iov_base),
+				  local[i].iov_len);
+		if (!err)
+			err = fault("part-written");
 	}
-	return 0;
+	return err;
 }
 
-int process_read(pid_t pid, const struct iovec *local, const struct iovec *remote, uint32_t nr)
+bool process_is_writable(pid_t pid, uint64_t start, uint64_t end)
 {
-	return transfer(process_vm_readv, pid, local, remote, nr);
-}
+	FILE *maps = open_proc(pid, "maps");
+	uint64_t first, last;
+	char *line = NULL, mode[5];
+	size_t size = 0;
 
-int process_write(pid_t pid, const struct iovec *local, const struct iovec *remote, uint32_t nr)
-{
-	return transfer(process_vm_writev, pid, local, remote, nr);
+	/* They come in the order of their addresses. */
+	while (maps && start < end && getline(&line, &size, maps) > 0)
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &first, &last, mode) == 3 &&
+		    first <= start && start < last && mode[1] == 'w')
+			start = last;
+	free(line);
+	if (!maps)
+		return false;
+	fclose(maps);
+	return start >= end;
 }
 
 bool process_has_memfd(pid_t pid, uint64_t ino)
@@ -133,7 +162,7 @@ bool process_has_memfd(pid_t pid, uint64_t ino)
 	uint64_t has;
 
 	while (maps && !found && getline(&line, &size, maps) > 0)
-		found = strstr(line, " /memfd:") &&
+		found = strstr(line, " rw-s ") && strstr(line, " /memfd:") &&
 			sscanf(line, "%*s %*s %*s %*s %" SCNu64, &has) == 1 && has == ino;
 	free(line);
 	if (maps)

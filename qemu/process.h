@@ -27,13 +27,23 @@ int process_area(pid_t pid, uint64_t address, struct process_area *area);
 int process_map(pid_t pid, const struct process_area *area, void **mem);
 
 /*
- * Read from or write to @nr places in it, each of the size of its local counterpart. 0,
- * or -EFAULT if one of them cannot be reached, or another -errno; some may be done then.
+ * Its memory, as /proc/PID/mem: a descriptor or -errno. It stays with the program that runs
+ * there now. Once the process has executed another one (which may have more rights), what it
+ * was is gone, and reads and writes fail. A process id would lead to the new one.
  */
-int process_read(pid_t pid, const struct iovec *local, const struct iovec *remote, uint32_t nr);
-int process_write(pid_t pid, const struct iovec *local, const struct iovec *remote, uint32_t nr);
+int process_memory(pid_t pid);
+/*
+ * Read from or write to @nr places in that, each of the size of its local counterpart. 0,
+ * or -EFAULT if one of them cannot be reached, or another -errno; some may be done then.
+ * Read-only mappings are written to as well: see process_is_writable().
+ */
+int process_read(int memory, const struct iovec *local, const struct iovec *remote, uint32_t nr);
+int process_write(int memory, const struct iovec *local, const struct iovec *remote, uint32_t nr);
 
-/* Does it have a memfd of inode @ino mapped? */
+/* Are all of its mappings in [@start, @end) writable, with no hole between them? */
+bool process_is_writable(pid_t pid, uint64_t start, uint64_t end);
+
+/* Does it have a memfd of inode @ino mapped, shared and writable? */
 bool process_has_memfd(pid_t pid, uint64_t ino);
 
 /* When it was started, in clock ticks since boot: a process id alone may be another's by now. */

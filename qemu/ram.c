@@ -80,7 +80,9 @@ static int add_block(struct ram *ram, struct qmp *qmp, pid_t pid, uint64_t first
 		err = host_address(qmp, last, &hva_last, message);
 	if (err)
 		return err == -ENXIO ? 0 : err; /* not RAM after all: not a block */
-	if (hva_last - block.hva != last - first)
+	/* What QEMU itself cannot write to is not the guest's RAM, whatever it is called. */
+	if (hva_last - block.hva != last - first ||
+	    !process_is_writable(pid, block.hva, hva_last + 1))
 		return 0;
 	if (!process_area(pid, block.hva, &area) && hva_last < area.end &&
 	    !process_map(pid, &area, &block.area)) {

@@ -16,30 +16,41 @@
 
 #include "process.h"
 
-#define MAGIC 0x31646f6b65766b68ull /* changes with the structure */
+#define MAGIC 0x32646f6b65766b68ull /* changes with the structure */
 
-static struct record *map_record(const char *dir, const char *name, int flags)
+/* What may be there again in a moment. */
+static bool is_short(int err)
+{
+	return err == EMFILE || err == ENFILE || err == ENOMEM;
+}
+
+static struct record *map_record(const char *dir, const char *name, int flags, int *file)
 {
 	struct record *record = MAP_FAILED;
 	char path[PATH_MAX];
-	int fd, err = 0;
+	int fd, err;
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
 	if (fd < 0)
 		return NULL;
-	if (ftruncate(fd, sizeof(*record)) < 0)
-		err = errno;
-	else
+	err = posix_fallocate(fd, 0, sizeof(*record));
+	if (!err) {
 		record = mmap(NULL, sizeof(*record), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (!err && record == MAP_FAILED)
-		err = errno;
+		err = record == MAP_FAILED ? errno : 0;
+	}
+	if (!err) {
+		*file = fd;
+		return record;
+	}
 	close(fd);
+	if (flags)
+		unlink(path);
 	errno = err;
-	return record == MAP_FAILED ? NULL : record;
+	return NULL;
 }
 
-struct record *record_create(const char *dir, pid_t pid)
+struct record *record_create(const char *dir, pid_t pid, int *file)
 {
 	struct record *record;
 	uint64_t start_time;
@@ -51,24 +62,29 @@ struct record *record_create(const char *dir, pid_t pid)
 		return NULL;
 	}
 	snprintf(name, sizeof(name), "%d", (int)pid);
-	record = map_record(dir, name, O_CREAT | O_TRUNC);
+	record = map_record(dir, name, O_CREAT | O_TRUNC, file);
 	if (record)
 		*record = (struct record){.magic = MAGIC, .pid = pid, .start_time = start_time};
 	return record;
 }
 
-struct record *record_open(const char *dir, const char *name)
+struct record *record_open(const char *dir, const char *name, int *file)
 {
-	struct record *record = map_record(dir, name, 0);
+	struct record *record = map_record(dir, name, 0, file);
 	uint64_t start_time;
+	int err = ESRCH;
 
 	if (!record)
 		return NULL;
-	if (record->magic == MAGIC && record->pid == atoi(name) &&
-	    !process_start_time(record->pid, &start_time) && start_time == record->start_time)
+	if (record->magic == MAGIC && record->pid == atoi(name))
+		err = -process_start_time(record->pid, &start_time);
+	if (!err && start_time == record->start_time)
 		return record;
 	record_close(record, NULL);
-	errno = ESRCH;
+	close(*file);
+	*file = -1;
+	/* All but what is short is a process that is gone. */
+	errno = is_short(err) ? err : ESRCH;
 	return NULL;
 }
 
@@ -85,7 +101,10 @@ void record_close(struct record *record, const char *dir)
 	munmap(record, sizeof(*record));
 }
 
-/* The kernel's number of an eventfd (Linux 5.2), or -1. @fdinfo: of the process that has it. */
+/*
+ * The kernel's number of an eventfd (Linux 5.2); -1 if it is none, or another -errno.
+ * @fdinfo: of the process that has it.
+ */
 static int64_t eventfd_id(const char *fdinfo, const char *fd)
 {
 	char path[PATH_MAX], line[128];
@@ -95,7 +114,7 @@ static int64_t eventfd_id(const char *fdinfo, const char *fd)
 	snprintf(path, sizeof(path), "%s/%s", fdinfo, fd);
 	file = fopen(path, "re");
 	if (!file)
-		return -1;
+		return is_short(errno) ? -errno : -1;
 	while (fgets(line, sizeof(line), file))
 		if (sscanf(line, "eventfd-id: %" SCNd64, &id) == 1)
 			break;
@@ -146,6 +165,8 @@ static int take(const struct record *record, int pidfd, const char *fdinfo, cons
 	int64_t id = eventfd_id(fdinfo, name);
 	int which = -1;
 
+	if (id < -1)
+		return (int)id;
 	if (id >= 0 && id == record->doorbell_id)
 		which = 1;
 	else if (id >= 0 && id == record->irq_id)

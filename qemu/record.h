@@ -23,12 +23,22 @@ struct record {
 	uint16_t peer_id;
 	/* The guest is paused, and by us: whoever comes next lets it run again. */
 	uint8_t paused;
+	/* The batch whose sites may be half written: see journal.h. */
+	struct journal {
+		uint64_t word;	  /* of the mailbox; 0: there is none */
+		uint64_t session; /* of its agent */
+		uint64_t sum;
+		uint32_t nr;
+	} journal;
 };
 
-/* Make the file DIR/PID, and map it. NULL with errno on failure. */
-struct record *record_create(const char *dir, pid_t pid);
+/*
+ * Make the file DIR/PID, and map it; *@file is open for what comes behind it. NULL with errno
+ * on failure. The file has its blocks: no store can fail later, on a disk that is full.
+ */
+struct record *record_create(const char *dir, pid_t pid, int *file);
 /* Map the one that a former hvpoked left. NULL with errno: ESRCH if its process is gone. */
-struct record *record_open(const char *dir, const char *name);
+struct record *record_open(const char *dir, const char *name, int *file);
 /* Unmap; with @dir, remove the file too. */
 void record_close(struct record *record, const char *dir);
 

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,6 +137,15 @@ static bool replace_vm(struct server *server, struct vm *vm)
 	return true;
 }
 
+static int accept_peer(int listener, struct peer *peer)
+{
+	int err = listen_accept(listener, peer);
+
+	if (err && err != -EAGAIN)
+		say(LOG_ERR, "a QEMU is not served: %s", strerrordesc_np(-err));
+	return err;
+}
+
 static void on_ivshmem(void *ctx, uint32_t events)
 {
 	struct server *server = ctx;
@@ -143,7 +153,7 @@ static void on_ivshmem(void *ctx, uint32_t events)
 	struct vm *vm;
 
 	(void)events;
-	if (listen_accept(server->on_ivshmem.fd, &peer))
+	if (accept_peer(server->on_ivshmem.fd, &peer))
 		return;
 	vm = find_vm(server, peer.pid);
 	if (vm && replace_vm(server, vm))
@@ -186,6 +196,64 @@ static void on_waiting(void *ctx, uint32_t events)
 	close(fd);
 }
 
+/* What is short may be there again in a moment, and the guest may stand still until then. */
+static bool may_pass(int err)
+{
+	return err == EMFILE || err == ENFILE || err == ENOMEM;
+}
+
+/* The guest of the record @name. NULL with errno, and the record is gone if it is of no use. */
+static struct vm *recover_vm(struct server *server, const char *name)
+{
+	struct vm *vm = vm_recover(&server->config, name);
+	char path[PATH_MAX];
+	int err = errno;
+
+	if (vm) {
+		add_vm(server, vm);
+	} else if (!may_pass(err)) {
+		snprintf(path, sizeof(path), "%s/%s", server->state_dir, name);
+		unlink(path);
+	}
+	errno = err;
+	return vm;
+}
+
+static void recover(struct server *server)
+{
+	struct dirent *entry;
+	DIR *dir = opendir(server->state_dir);
+
+	if (!dir)
+		return;
+	while ((entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			recover_vm(server, entry->d_name);
+	closedir(dir);
+}
+
+/*
+ * A monitor whose guest could not be taken over when we started. True if it was dealt with.
+ */
+static bool recover_late(struct server *server, const struct peer *peer)
+{
+	char name[16], path[PATH_MAX];
+	struct vm *vm;
+
+	snprintf(name, sizeof(name), "%d", (int)peer->pid);
+	snprintf(path, sizeof(path), "%s/%s", server->state_dir, name);
+	if (access(path, F_OK))
+		return false;
+	vm = recover_vm(server, name);
+	if (vm)
+		vm_tell(vm, VM_MONITOR, peer->fd);
+	else if (may_pass(errno))
+		close(peer->fd); /* QEMU connects again, in a second */
+	else
+		return false;
+	return true;
+}
+
 static void on_qmp(void *ctx, uint32_t events)
 {
 	struct server *server = ctx;
@@ -194,13 +262,15 @@ static void on_qmp(void *ctx, uint32_t events)
 	struct vm *vm;
 
 	(void)events;
-	if (listen_accept(server->on_qmp.fd, &peer))
+	if (accept_peer(server->on_qmp.fd, &peer))
 		return;
 	vm = find_vm(server, peer.pid);
 	if (vm) {
 		vm_tell(vm, VM_MONITOR, peer.fd);
 		return;
 	}
+	if (recover_late(server, &peer))
+		return;
 	waiting = server->nr_waiting < SERVER_MAX_WAITING ? calloc(1, sizeof(*waiting)) : NULL;
 	if (!waiting) {
 		close(peer.fd);
@@ -216,26 +286,6 @@ static void on_qmp(void *ctx, uint32_t events)
 	}
 	LIST_INSERT_HEAD(&server->waiting, waiting, link);
 	server->nr_waiting++;
-}
-
-static void recover(struct server *server)
-{
-	struct dirent *entry;
-	struct vm *vm;
-	DIR *dir = opendir(server->state_dir);
-
-	if (!dir)
-		return;
-	while ((entry = readdir(dir))) {
-		if (entry->d_name[0] == '.')
-			continue;
-		vm = vm_recover(&server->config, entry->d_name);
-		if (vm)
-			add_vm(server, vm);
-		else
-			unlinkat(dirfd(dir), entry->d_name, 0);
-	}
-	closedir(dir);
 }
 
 static int listen_on(struct server *server, struct loop_watch *watch, const char *path,

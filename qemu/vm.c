@@ -15,6 +15,7 @@
 
 #include "ivshmem.h"
 #include "log.h"
+#include "process.h"
 
 static void close_fd(int *fd)
 {
@@ -33,6 +34,7 @@ void vm_free(struct vm *vm)
 	qmp_close(&vm->qmp);
 	if (vm->record)
 		record_close(vm->record, vm->keep ? NULL : vm->state_dir);
+	close_fd(&vm->record_file);
 	if (vm->conn >= 0)
 		close(vm->conn);
 	close_fd(&vm->doorbell);
@@ -165,16 +167,42 @@ static int start(struct vm *vm)
 	return err;
 }
 
-/* What new and recovered ones have in common. */
+/* Without the right to it the guest is there, and patches in its own way. 0 or -errno. */
+static int open_memory(struct vm *vm)
+{
+	vm->text.memory = process_memory(vm->pid);
+	if (vm->text.memory != -EACCES && vm->text.memory != -EPERM)
+		return vm->text.memory < 0 ? vm->text.memory : 0;
+	say(LOG_ERR, "%s: its memory is out of reach: %s", vm->log_name,
+	    strerrordesc_np(-vm->text.memory));
+	return 0;
+}
+
+static int open_all(struct vm *vm, const struct hvp_limits *limits)
+{
+	int err = open_memory(vm);
+
+	if (!err)
+		err = loop_init(&vm->loop);
+	if (err)
+		return err;
+	vm->pidfd = (int)syscall(SYS_pidfd_open, vm->pid, 0);
+	if (vm->pidfd < 0 || pipe2(vm->inbox, O_CLOEXEC | O_NONBLOCK) < 0)
+		return -errno;
+	return vm_guest_create(vm, limits);
+}
+
+/* What new and recovered ones have in common. NULL with errno (logged). */
 static struct vm *allocate(const struct vm_config *config, pid_t pid)
 {
 	struct vm *vm = calloc(1, sizeof(*vm));
+	int err;
 
 	if (!vm)
 		return NULL;
 	vm->pid = vm->text.pid = pid;
 	vm->conn = vm->doorbell = vm->irq = vm->qmp.fd = vm->shm.fd = vm->text.gdb.fd = -1;
-	vm->inbox[0] = vm->inbox[1] = -1;
+	vm->inbox[0] = vm->inbox[1] = vm->record_file = vm->loop.epoll = vm->text.memory = -1;
 	vm->state_dir = config->state_dir;
 	vm->finished = config->finished;
 	vm->text.qmp = &vm->qmp;
@@ -182,14 +210,13 @@ static struct vm *allocate(const struct vm_config *config, pid_t pid)
 	snprintf(vm->log_name, sizeof(vm->log_name), "QEMU %d", (int)pid);
 	snprintf(vm->text.gdb_path, sizeof(vm->text.gdb_path), "%s/gdb-%d", config->socket_dir,
 		 (int)pid);
-	vm->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (loop_init(&vm->loop) || vm->pidfd < 0 || pipe2(vm->inbox, O_CLOEXEC | O_NONBLOCK) < 0 ||
-	    vm_guest_create(vm, &config->limits)) {
-		say(LOG_ERR, "%s: cannot serve it: %s", vm->log_name, strerrordesc_np(errno));
-		vm_free(vm);
-		return NULL;
-	}
-	return vm;
+	err = open_all(vm, &config->limits);
+	if (!err)
+		return vm;
+	say(LOG_ERR, "%s: cannot serve it: %s", vm->log_name, strerrordesc_np(-err));
+	vm_free(vm);
+	errno = -err;
+	return NULL;
 }
 
 static int create_shared(struct vm *vm, uint64_t size)
@@ -203,7 +230,7 @@ static int create_shared(struct vm *vm, uint64_t size)
 	vm->irq = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (vm->doorbell < 0 || vm->irq < 0)
 		return -errno;
-	vm->record = record_create(vm->state_dir, vm->pid);
+	vm->record = record_create(vm->state_dir, vm->pid, &vm->record_file);
 	if (!vm->record)
 		return -errno;
 	vm->record->peer_id = vm->peer_id;
@@ -240,18 +267,23 @@ struct vm *vm_new(const struct vm_config *config, int conn, pid_t pid, uint16_t 
 
 struct vm *vm_recover(const struct vm_config *config, const char *name)
 {
-	struct record *record = record_open(config->state_dir, name);
+	struct record *record;
+	int err, file = -1;
 	struct vm *vm;
-	int err;
 
+	record = record_open(config->state_dir, name, &file);
 	if (!record)
 		return NULL;
 	vm = allocate(config, record->pid);
 	if (!vm) {
+		err = errno;
 		record_close(record, NULL);
+		close(file);
+		errno = err;
 		return NULL;
 	}
 	vm->record = record;
+	vm->record_file = file;
 	vm->peer_id = record->peer_id;
 	err = record_recover(record, vm->pidfd, &vm->shm, &vm->doorbell, &vm->irq);
 	if (!err)
@@ -262,6 +294,8 @@ struct vm *vm_recover(const struct vm_config *config, const char *name)
 	}
 	say(LOG_WARNING, "%s: cannot be taken over from a former hvpoked: %s", vm->log_name,
 	    strerrordesc_np(-err));
+	vm->keep = true; /* the server decides */
 	vm_free(vm);
+	errno = -err;
 	return NULL;
 }

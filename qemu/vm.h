@@ -23,6 +23,7 @@
  *   vm.c		the thread, its life, what it waits for
  *   vm_monitor.c	QEMU's monitor: what it runs on, its state, stop and cont
  *   vm_doorbell.c	the agent's commands; the engine's back end
+ *   vm_repair.c		what a hvpoked that was killed in the middle of a batch has left
  *   vm_control.c	the control socket
  *
  * Only @inbox is for other threads.
@@ -42,6 +43,7 @@ struct vm {
 	struct shm shm;
 	int doorbell, irq; /* eventfds: the guest rings us, we ring the guest */
 	struct record *record;
+	int record_file; /* the journal follows it */
 
 	/* The monitor. */
 	struct qmp qmp;
@@ -58,7 +60,9 @@ struct vm {
 	/* The agent and its batch. */
 	struct hvp_guest *guest;
 	uint64_t agent_session;
-	uint64_t word; /* the command in hand */
+	uint64_t word;	     /* the command in hand */
+	bool half;	     /* of its sites, and nothing could be done about it */
+	bool journal_failed; /* and that was logged */
 	struct text text;
 
 	struct hvp_control *control;
@@ -100,7 +104,10 @@ struct vm_config {
  * waits for when this returns. Takes @conn. NULL if not, which was logged.
  */
 struct vm *vm_new(const struct vm_config *config, int conn, pid_t pid, uint16_t peer_id);
-/* One that a former hvpoked served: the record DIR/@name. NULL if there is none such. */
+/*
+ * One that a former hvpoked served: the record DIR/@name. NULL with errno if not: EMFILE, ENFILE
+ * and ENOMEM may pass, all else means that there is none such.
+ */
 struct vm *vm_recover(const struct vm_config *config, const char *name);
 /* Take @fd, if it is not -1. Any thread. */
 void vm_tell(struct vm *vm, enum vm_news news, int fd);
@@ -119,7 +126,10 @@ int vm_pause(struct vm *vm);
 void vm_resume(struct vm *vm);
 /* For an operator. 0 or -errno with @message. */
 int vm_operator(struct vm *vm, const char *command, struct message *message);
-/* TCG: connect the gdbstub if it is not. 0 or -errno with @message. */
+/*
+ * TCG: connect the gdbstub if it is not, which leaves the guest paused (record->paused says
+ * whether it ran). 0 or -errno with @message.
+ */
 int vm_gdbstub(struct vm *vm, struct message *message);
 
 /* vm_doorbell.c. 0 or -ENOMEM. */
@@ -127,6 +137,11 @@ int vm_guest_create(struct vm *vm, const struct hvp_limits *limits);
 /* Run the command that waits, if one does. */
 void vm_serve(struct vm *vm);
 void vm_ring(struct vm *vm);
+/* Where the guest's RAM is, if that has to be asked. 0 or -errno (logged). */
+int vm_learn_ram(struct vm *vm);
+
+/* vm_repair.c. Before the guest may run: 0, or -errno (logged) and it must not. */
+int vm_repair(struct vm *vm);
 
 /* vm_control.c: 0 or -errno (logged). */
 int vm_control_open(struct vm *vm);

@@ -2,10 +2,14 @@
 /* The agent's commands, and what the engine needs of this kind of guest. */
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "fault.h"
+#include "journal.h"
 #include "log.h"
+#include "process.h"
 #include "vm.h"
 
 void vm_ring(struct vm *vm)
@@ -26,14 +30,24 @@ static void *translate(void *ctx, gpa_t addr, uint64_t len)
 	return shm_at(&vm->shm, addr.addr, len);
 }
 
-static int learn_ram(struct vm *vm)
+int vm_learn_ram(struct vm *vm)
 {
 	struct message message;
 	int err;
 
 	if (!vm->ram_stale)
 		return 0;
-	err = ram_learn(&vm->text.ram, &vm->qmp, vm->pid, &message);
+	/*
+	 * The memory that we have open is that of the program that has mapped what we gave to it.
+	 * One that has more rights, and was executed between its connecting and our opening,
+	 * has not.
+	 */
+	if (!process_has_memfd(vm->pid, vm->shm.ino))
+		err = message_set(&message, -EPERM,
+				  "the process that connected has not mapped our memory, or runs "
+				  "another program now");
+	else
+		err = ram_learn(&vm->text.ram, &vm->qmp, vm->pid, &message);
 	if (err)
 		say(LOG_ERR, "%s: %s", vm->log_name, message.text);
 	else
@@ -45,27 +59,51 @@ static bool is_ram(void *ctx, gpa_t addr, uint64_t len)
 {
 	struct vm *vm = ctx;
 
-	return !learn_ram(vm) && ram_find(&vm->text.ram, addr.addr, len);
+	return !vm_learn_ram(vm) && ram_find(&vm->text.ram, addr.addr, len);
+}
+
+/* The gdbstub's connecting pauses the guest; it runs on until the batch wants it paused. */
+static int connect_gdbstub(struct vm *vm)
+{
+	struct message message;
+	int err = vm_gdbstub(vm, &message);
+
+	if (err)
+		say(LOG_ERR, "%s: %s", vm->log_name, message.text);
+	vm_resume(vm);
+	return err;
+}
+
+static int begin_journal(struct vm *vm, const struct hvpoke_entry *entry, uint32_t nr)
+{
+	int err =
+		journal_begin(vm->record, vm->record_file, vm->word, vm->agent_session, entry, nr);
+
+	if (err && !vm->journal_failed)
+		say(LOG_ERR, "%s: no batch is written while there is no journal of it in %s: %s",
+		    vm->log_name, vm->state_dir, strerrordesc_np(-err));
+	vm->journal_failed = err;
+	fault("journal-begun");
+	return err;
 }
 
 static int prepare(void *ctx, const struct hvpoke_entry *entry, uint32_t nr)
 {
-	struct message message;
 	struct vm *vm = ctx;
-	int err = learn_ram(vm);
+	int err = vm_learn_ram(vm);
 
 	if (!err)
-		err = vm_gdbstub(vm, &message);
+		err = connect_gdbstub(vm);
 	if (!err)
 		err = text_prepare(&vm->text, entry, nr);
 	/* The gdbstub hung up since the last batch: once more, with a new one. */
 	if (err == -ECONNRESET) {
 		gdbstub_close(&vm->text.gdb);
-		err = vm_gdbstub(vm, &message);
+		err = connect_gdbstub(vm);
 		if (!err)
 			err = text_prepare(&vm->text, entry, nr);
 	}
-	return err;
+	return err ? err : begin_journal(vm, entry, nr);
 }
 
 static int64_t apply(void *ctx, const struct hvpoke_entry *entry, uint32_t nr)
@@ -81,12 +119,17 @@ static int64_t apply(void *ctx, const struct hvpoke_entry *entry, uint32_t nr)
 	done = text_verify(&vm->text);
 	if (done < nr)
 		return done;
-	err = text_write(&vm->text);
+	fault("verified");
+	err = text_write(&vm->text, &vm->half);
 	if (err) {
 		gdbstub_abort(&vm->text.gdb, &vm->qmp);
 		return err;
 	}
+	fault("written");
 	shm_applied(&vm->shm, vm->word);
+	fault("applied");
+	journal_end(vm->record, vm->record_file);
+	fault("journal-ended");
 	return nr;
 }
 
@@ -154,17 +197,38 @@ static void before_hello(struct vm *vm)
 	vm->ram_stale = true;
 }
 
+/*
+ * Some sites are written, and others can be neither written nor put back. The guest stands
+ * still, and its agent has no answer; it is repaired as after a crash of ours, when QEMU's
+ * monitor connects again (vm_repair.c).
+ */
+static void leave_half(struct vm *vm)
+{
+	vm->half = false;
+	say(LOG_ERR, "%s: a batch failed half way; the guest is paused until that is repaired",
+	    vm->log_name);
+	shutdown(vm->qmp.fd, SHUT_RDWR);
+}
+
 void vm_serve(struct vm *vm)
 {
 	const struct hvpoke_cmd *cmd = shm_at(&vm->shm, HVPOKE_SHM_CMD, sizeof(*cmd));
 
 	if (!shm_take(&vm->shm, &vm->word))
 		return;
+	fault("taken");
 	if (__atomic_load_n(&cmd->cmd, __ATOMIC_RELAXED) == HVPOKE_CMD_HELLO)
 		before_hello(vm);
 	hvp_guest_command(vm->guest, gpa(HVPOKE_SHM_CMD));
 	text_done(&vm->text);
+	if (vm->half) {
+		leave_half(vm);
+		return;
+	}
+	if (vm->record->journal.word)
+		journal_end(vm->record, vm->record_file);
 	shm_finish(&vm->shm, vm->word);
+	fault("answered");
 	vm_ring(vm);
 	vm_monitor_settle(vm);
 }

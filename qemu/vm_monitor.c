@@ -132,7 +132,8 @@ void vm_resume(struct vm *vm)
 	struct message message;
 	int err;
 
-	if (!vm->record->paused)
+	/* Not with half a batch: vm_repair.c does that first. */
+	if (!vm->record->paused || vm->half)
 		return;
 	err = own_call(vm, "cont", QMP_TIMEOUT_MS, &message);
 	/* Not in time, but it has been asked: QEMU does things in order. */
@@ -157,7 +158,6 @@ int vm_operator(struct vm *vm, const char *command, struct message *message)
 
 int vm_gdbstub(struct vm *vm, struct message *message)
 {
-	struct message cont;
 	int err;
 
 	if (vm->text.kvm || vm->text.gdb.fd >= 0)
@@ -168,8 +168,6 @@ int vm_gdbstub(struct vm *vm, struct message *message)
 	err = gdbstub_open(&vm->text.gdb, &vm->qmp, vm->pid, vm->text.gdb_path, message);
 	vm->own = false;
 	give_up(vm, err);
-	if (vm->record->paused && own_call(vm, "cont", QMP_TIMEOUT_MS, &cont) == 0)
-		vm->record->paused = false;
 	return err;
 }
 
@@ -220,6 +218,10 @@ static int ask_identity(struct vm *vm, struct message *message)
 	return err;
 }
 
+/*
+ * A pause of a former hvpoked's is over if the guest runs now, or stands still for a reason
+ * that is not a stop (an I/O error, a panic): it has run since.
+ */
 static int ask_machine(struct vm *vm, struct message *message)
 {
 	struct json_object *kvm, *status, *cpus, *memory;
@@ -238,6 +240,8 @@ static int ask_machine(struct vm *vm, struct message *message)
 			json_object_get_uint64(json_object_object_get(memory, "base-memory")) +
 			json_object_get_uint64(json_object_object_get(memory, "plugged-memory"));
 		vm->running = json_object_get_boolean(json_object_object_get(status, "running"));
+		if (vm->running || strcmp(string_of(status, "status"), "paused") != 0)
+			vm->record->paused = false;
 	}
 	json_object_put(kvm);
 	json_object_put(cpus);
@@ -247,27 +251,43 @@ static int ask_machine(struct vm *vm, struct message *message)
 }
 
 /*
- * A pause that a former hvpoked, or a former connection, did not get to end. With TCG the
- * new gdbstub has ended it: not before, since what the former one has not done yet goes
- * with it, and must not be done to a guest that runs.
+ * What a former hvpoked, or a former connection, did not get to end: its batch, then its pause.
+ * With TCG the new gdbstub has ended what was left in the former one: not before, since that must
+ * not be done to a guest that runs. Without a gdbstub nothing can be repaired.
+ *
+ * The pause may be an operator's by now, who let the guest run and stopped it again while
+ * nobody was here: QEMU does not tell the one from the other.
  */
-static void end_old_pause(struct vm *vm, bool left_paused)
+static int take_up(struct vm *vm)
 {
-	struct message message;
+	bool left_paused = vm->record->paused;
+	struct message message = {};
+	int err = vm_gdbstub(vm, &message);
 
-	if (vm->record->paused && !own_call(vm, "cont", QMP_TIMEOUT_MS, &message))
-		vm->record->paused = false;
+	if (err)
+		say(LOG_ERR, "%s: %s", vm->log_name, message.text);
+	if (err && vm->record->journal.word)
+		return err;
+	err = vm_repair(vm);
+	if (err || !vm->record->paused)
+		return err;
+	err = own_call(vm, "cont", QMP_TIMEOUT_MS, &message);
+	if (err) {
+		say(LOG_ERR, "%s: cannot resume the guest: %s", vm->log_name, message.text);
+		return err;
+	}
+	vm->record->paused = false;
 	if (!left_paused)
-		return;
+		return 0;
 	vm->running = true;
 	say(LOG_WARNING, "%s: it was left paused in the middle of a batch, and runs again",
 	    vm->log_name);
+	return 0;
 }
 
 int vm_monitor_open(struct vm *vm, int fd)
 {
 	struct message message;
-	bool left_paused;
 	int err;
 
 	vm->qmp.on_event = on_event;
@@ -282,10 +302,14 @@ int vm_monitor_open(struct vm *vm, int fd)
 		qmp_close(&vm->qmp);
 		return err;
 	}
-	left_paused = vm->record->paused;
-	if (vm_gdbstub(vm, &message))
-		say(LOG_ERR, "%s: %s", vm->log_name, message.text);
-	end_old_pause(vm, left_paused);
+	vm->ram_stale = true;
+	err = take_up(vm);
+	if (err) {
+		/* QEMU connects again, in a second: once more, then. */
+		qmp_close(&vm->qmp);
+		gdbstub_close(&vm->text.gdb);
+		return err;
+	}
 	vm->on_qmp = (struct loop_watch){.fd = vm->qmp.fd, .ready = on_qmp, .ctx = vm};
 	err = loop_add(&vm->loop, &vm->on_qmp, EPOLLIN);
 	if (!err)
@@ -294,7 +318,6 @@ int vm_monitor_open(struct vm *vm, int fd)
 		vm_monitor_lost(vm);
 		return err;
 	}
-	vm->ram_stale = true;
 	vm->ready = true;
 	shm_session_begin(&vm->shm);
 	vm_ring(vm);

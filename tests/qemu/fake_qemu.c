@@ -144,6 +144,13 @@ static bool stop(struct fake_qemu *fake)
 	return true;
 }
 
+static const char *run_state(struct fake_qemu *fake)
+{
+	if (atomic_load(&fake->running))
+		return "running";
+	return atomic_load(&fake->mood) == FAKE_IO_ERROR ? "io-error" : "paused";
+}
+
 static void execute(struct fake_qemu *fake, const char *command, struct json_object *arguments,
 		    struct json_object *id)
 {
@@ -164,6 +171,7 @@ static void execute(struct fake_qemu *fake, const char *command, struct json_obj
 		result = json_object_new_object();
 		json_object_object_add(result, "running",
 				       json_object_new_boolean(atomic_load(&fake->running)));
+		json_object_object_add(result, "status", json_object_new_string(run_state(fake)));
 	} else if (!strcmp(command, "human-monitor-command")) {
 		result = human(fake, json_object_get_string(
 					     json_object_object_get(arguments, "command-line")));

@@ -25,6 +25,7 @@ enum fake_mood {
 	FAKE_HANGS_UP, /* closes the monitor instead of answering "stop", stopped */
 	FAKE_BABBLES,  /* answers "stop" with something else */
 	FAKE_PAUSED,   /* an operator's stop follows in the same breath as the answer to "cont" */
+	FAKE_IO_ERROR, /* it stands still because of that */
 	FAKE_ABANDONS, /* the agent takes its batch back just before the guest stands still */
 };
 

@@ -173,7 +173,7 @@ static void abandoned_batches(void **state)
 }
 
 /* Where the guest's first site is: the page after which the pattern of a NOP stands. */
-static uint64_t find_sites(const struct ram *ram, uint8_t *page)
+static uint64_t find_sites(const struct ram *ram, int memory, uint8_t *page)
 {
 	const struct ram_block *block = ram_find(ram, 0x100000, 0x100000);
 	static const uint8_t nop[] = {0x0f, 0x1f, 0x44, 0x00, 0x00, 0x31, 0xc0, 0xc3};
@@ -182,7 +182,7 @@ static uint64_t find_sites(const struct ram *ram, uint8_t *page)
 	assert_non_null(block);
 	for (uint64_t gpa = 0x100000; gpa < 0x200000; gpa += 4096) {
 		remote.iov_base = (void *)(block->hva + (gpa - block->gpa));
-		assert_int_equal(process_read(vm.pid, &local, &remote, 1), 0);
+		assert_int_equal(process_read(memory, &local, &remote, 1), 0);
 		if (!memcmp(page + 14, nop, sizeof(nop)) && !memcmp(page + 30, nop, sizeof(nop)))
 			return (uint64_t)remote.iov_base + 14;
 	}
@@ -199,28 +199,31 @@ static void a_write_from_outside_is_not_seen(void **state)
 	static const uint8_t nop[] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
 	static const uint8_t jmp[] = {0xe9, 0x03, 0x00, 0x00, 0x00};
 	struct iovec local = {.iov_len = sizeof(jmp)}, remote = {.iov_len = sizeof(jmp)};
+	int memory = process_memory(vm.pid);
 	struct message message;
 	struct ram ram = {};
 	uint8_t page[4096], there[5];
 
 	(void)state;
+	assert_true(memory >= 0);
 	assert_int_equal(ram_learn(&ram, &vm.qmp, vm.pid, &message), 0);
-	remote.iov_base = (void *)find_sites(&ram, page);
+	remote.iov_base = (void *)find_sites(&ram, memory, page);
 	assert_int_equal(real_qemu_sites(&vm), 0);
 
 	real_qemu_command(&vm, "stop");
 	local.iov_base = (void *)jmp;
-	assert_int_equal(process_write(vm.pid, &local, &remote, 1), 0);
+	assert_int_equal(process_write(memory, &local, &remote, 1), 0);
 	real_qemu_command(&vm, "cont");
 	assert_int_equal(real_qemu_sites(&vm), 0);
 	local.iov_base = there;
-	assert_int_equal(process_read(vm.pid, &local, &remote, 1), 0);
+	assert_int_equal(process_read(memory, &local, &remote, 1), 0);
 	assert_memory_equal(there, jmp, sizeof(jmp));
 
 	local.iov_base = (void *)nop;
-	assert_int_equal(process_write(vm.pid, &local, &remote, 1), 0);
+	assert_int_equal(process_write(memory, &local, &remote, 1), 0);
 	assert_int_equal(real_qemu_toggle(&vm, "+p", NULL), SITES);
 	ram_forget(&ram);
+	close(memory);
 }
 
 static void operators_pause_stays(void **state)
