@@ -137,10 +137,10 @@ done
 for test in build/release/tests/kvm/test_*; do
 	[ -x "$test" ] && [ -f "$test" ] && run "kvm/${test##*/}" "${with_kvm[@]}" "$test"
 done
-# Without /dev/kvm all of them with a KVM that is played; else some, to see that it works.
+# Without any /dev/kvm all of them with a KVM that is played; else some, to see that it works.
 played=$PWD/build/release/tests/kvm/libplayedkvm.so
 for test in build/release/tests/kvm/test_*; do
-	case $(kvm_backend)/${test##*/} in
+	case $(kvm_backend)${with_kvm[0]:-}/${test##*/} in
 	*.[do]) ;;
 	none/* | */test_access | */test_batches | */test_ending)
 		run "played-kvm/${test##*/}" env LD_PRELOAD="$played" "$test" ;;
