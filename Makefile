@@ -4,6 +4,7 @@
 #   make demo     the main job, end to end (README); VMM=qemu under QEMU
 #   make check    every test; ends with "N passed, N failed, N skipped"
 #   make bench    the figures; writes build/bench.json
+#   make soak     a million batches, and a day of requests: writes build/soak.json
 #   make help     the rest
 
 SHELL := /bin/bash
@@ -58,12 +59,15 @@ fuzz_srcs := $(wildcard tests/fuzz/fuzz_*.c)
 fuzz_lib_srcs := $(filter-out $(fuzz_srcs),$(wildcard tests/fuzz/*.c))
 bench_lib_srcs := tests/bench/figures.c
 bench_srcs := $(filter-out $(bench_lib_srcs),$(wildcard tests/bench/*.c))
+soak_lib_srcs := tests/soak/figures.c tests/soak/vitals.c
+soak_srcs := $(filter-out $(soak_lib_srcs),$(wildcard tests/soak/*.c))
 
 objs = $(patsubst %.c,$(B)/%.o,$(1))
 unit_bins := $(patsubst %.c,$(B)/%,$(unit_srcs))
 kvm_bins := $(patsubst %.c,$(B)/%,$(kvm_srcs))
 qemu_bins := $(patsubst %.c,$(B)/%,$(qemu_test_srcs))
 bench_bins := $(patsubst %.c,$(B)/%,$(bench_srcs))
+soak_bins := $(patsubst %.c,$(B)/%,$(soak_srcs))
 fuzz_bins := $(patsubst %.c,$(B)/%,$(fuzz_srcs))
 
 programs := $(B)/hvpoke $(B)/hvpoke-vmm $(B)/hvpoked
@@ -82,10 +86,11 @@ unit-tests: $(unit_bins)
 kvm-tests: $(kvm_bins) $(played_kvm)
 qemu-tests: $(qemu_bins) $(B)/hvpoked $(B)/hvpoke $(B)/tests/qemu/guest.elf
 bench-bins: $(bench_bins) $(B)/hvpoked $(B)/tests/qemu/guest.elf
+soak-bins: $(soak_bins) $(B)/hvpoked $(B)/hvpoke-vmm $(played_kvm)
 linux-tests: $(B)/tests/linux/sites
 # With VARIANT=fuzz.
 fuzz-targets: $(fuzz_bins)
-.PHONY: linux-tests fuzz-targets unit-tests kvm-tests qemu-tests bench-bins
+.PHONY: linux-tests fuzz-targets unit-tests kvm-tests qemu-tests bench-bins soak-bins
 
 $(B)/libhvpoke.a: $(call objs,$(patcher_srcs) $(sandbox_srcs))
 $(B)/libhvvmm.a: $(call objs,$(vmm_srcs))
@@ -93,6 +98,7 @@ $(B)/libguest.a: $(call objs,$(kvm_lib_srcs))
 $(B)/libunit.a: $(call objs,$(unit_lib_srcs))
 $(B)/libhvpoked.a: $(call objs,$(qemu_srcs))
 $(B)/libbench.a: $(call objs,$(bench_lib_srcs))
+$(B)/libsoak.a: $(call objs,$(soak_lib_srcs))
 $(B)/libqemutest.a: $(call objs,$(qemu_test_lib_srcs))
 $(B)/libfuzz.a: $(call objs,$(fuzz_lib_srcs))
 %.a:
@@ -124,10 +130,14 @@ $(fuzz_bins): $(B)/%: $(B)/%.o $(B)/libfuzz.a $(B)/libhvpoke.a
 	$(call say,LINK)$(CC) $(CFLAGS) -fsanitize=fuzzer $(wrapped:%=-Wl,--wrap=%) -o $@ \
 		-Wl,--start-group $^ -Wl,--end-group $(LDLIBS)
 
+$(soak_bins): $(B)/%: $(B)/%.o $(B)/libsoak.a $(B)/libguest.a $(B)/libqemutest.a \
+		$(B)/libhvvmm.a $(B)/libhvpoked.a $(B)/libhvpoke.a
+	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+
 # Guest code stands in the tests' own files and is copied into guest memory: it
 # must not call into the host program (stack protector, sanitizers, SSE), and its
 # exceptions push their frames where a red zone would be.
-$(B)/tests/kvm/%.o $(B)/tests/bench/%.o: override CFLAGS += -fno-stack-protector -fcf-protection=none \
+$(B)/tests/kvm/%.o $(B)/tests/bench/%.o $(B)/tests/soak/%.o: override CFLAGS += -fno-stack-protector -fcf-protection=none \
 	-mno-red-zone
 
 # Loaded before libc where there is no /dev/kvm. One command: it is no part of the programs.
@@ -173,6 +183,9 @@ bench: deps-bench
 fuzz: deps-fuzz
 	@$(MAKE) --no-print-directory -j$(jobs) VARIANT=fuzz fuzz-targets
 	@scripts/fuzz.sh run "$(TARGET)" "$(SECONDS)"
+soak: deps-check
+	@$(MAKE) --no-print-directory -j$(jobs) soak-bins
+	@scripts/soak.sh
 lint: deps-lint
 	@scripts/lint.sh
 coverage: deps-coverage

@@ -103,7 +103,7 @@ export CMOCKA_MESSAGE_OUTPUT=TAP
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=0:exitcode=66
 
-build release programs kvm-tests linux-tests qemu-tests
+build release programs kvm-tests linux-tests qemu-tests soak-bins
 build asan programs unit-tests qemu-tests
 build tsan programs unit-tests qemu-tests
 build fuzz fuzz-targets
@@ -138,6 +138,7 @@ for test in build/release/tests/kvm/test_*; do
 	[ -x "$test" ] && [ -f "$test" ] && run "kvm/${test##*/}" "${with_kvm[@]}" "$test"
 done
 # Without any /dev/kvm all of them with a KVM that is played; else some, to see that it works.
+soak_kvm=()
 played=$PWD/build/release/tests/kvm/libplayedkvm.so
 for test in build/release/tests/kvm/test_*; do
 	case $(kvm_backend)${with_kvm[0]:-}/${test##*/} in
@@ -145,6 +146,12 @@ for test in build/release/tests/kvm/test_*; do
 	none/* | */test_access | */test_batches | */test_ending)
 		run "played-kvm/${test##*/}" env LD_PRELOAD="$played" "$test" ;;
 	esac
+done
+# A glance at the soaks: "make soak" has them whole.
+[ "$(kvm_backend)" != none ] || soak_kvm=(LD_PRELOAD="$played")
+for test in build/release/tests/soak/*; do
+	[ -x "$test" ] && [ -f "$test" ] &&
+		run "soak/${test##*/}" env "${soak_kvm[@]}" BATCHES=10000 HOURS=0.25 "$test"
 done
 for name in hvpoked hvpoked_faults; do
 	for variant in asan tsan; do

@@ -127,9 +127,7 @@ GUEST_CODE static void walk_on(uint64_t cpu, void *shared)
 
 GUEST_INLINE void note_pause(struct torn_figures *figures, uint64_t ns)
 {
-	uint64_t us = ns / 1000;
-
-	figures->pauses_of_us[us < TORN_MAX_US ? us : TORN_MAX_US]++;
+	figures->lengths[torn_length(ns / 1000)]++;
 	if (ns > figures->longest_ns)
 		figures->longest_ns = ns;
 }
