@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "batch_model.h"
 #include "change.h"
@@ -63,6 +64,8 @@ static struct state {
 	uint32_t bad; /* the first one whose old bytes do not stand in the pause; @nr: none */
 	struct hvpoke_entry entry[MODEL_MAX_SITES];
 	int pause_err, notify_err;
+	uint64_t now_ns;
+	uint64_t batches_left;
 
 	/* Host requests. */
 	uint32_t submitted, done, cancelled, nr_made;
@@ -73,6 +76,22 @@ static struct state {
 		uint8_t data[HVPOKE_REQ_DATA];
 	} made[MAX_MADE]; /* last: not cleared for each input */
 } g;
+
+static const struct hvp_limits limits = {
+	.max_sites = MODEL_MAX_SITES,
+	.max_requests = HVP_MAX_REQUESTS,
+	.max_pauses = 8,
+	.seconds = 10,
+};
+
+/* Time passes when the input says so. */
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+	(void)clock;
+	*now = (struct timespec){.tv_sec = (time_t)(g.now_ns / 1000000000)};
+	return 0;
+}
 
 static void guest_writes(uint32_t at, const uint8_t *bytes, uint32_t len)
 {
@@ -212,8 +231,14 @@ static void check_batch(enum hvpoke_status status, const struct hvpoke_batch *ou
 	bool good;
 
 	hvp_guest_agent(g.guest, &agent);
-	good = !in->flags && in->nr_entries <= MODEL_MAX_SITES && agent.present && !g.too_many &&
-	       g.nr == in->nr_entries && model_batch_good(&g.ranges, g.entry, g.nr);
+	good = !in->flags && in->nr_entries <= MODEL_MAX_SITES && agent.present;
+	CHECK((status == HVPOKE_RATE) == (good && !g.batches_left));
+	if (good && g.batches_left)
+		g.batches_left--;
+	else
+		good = false;
+	good = good && !g.too_many && g.nr == in->nr_entries &&
+	       model_batch_good(&g.ranges, g.entry, g.nr);
 	CHECK(g.paused == (good && !g.pause_err));
 	CHECK((status == HVPOKE_OK) == (g.paused && g.bad == g.nr));
 	CHECK((status == HVPOKE_MISMATCH) == (g.paused && g.bad < g.nr));
@@ -285,7 +310,7 @@ static void check_out(enum hvpoke_status status, const struct hvpoke_cmd *page)
 /* What a host answers: neither the agent's own words nor none at all. */
 static bool known_status(enum hvpoke_status status)
 {
-	return status <= HVPOKE_HOST_ERROR || status == HVPOKE_BAD_KIND;
+	return status <= HVPOKE_HOST_ERROR || status == HVPOKE_BAD_KIND || status == HVPOKE_RATE;
 }
 
 static void ring(uint64_t page)
@@ -549,7 +574,7 @@ static void step(struct input *in)
 {
 	uint8_t what = input_u8(in);
 
-	switch (what % 12) {
+	switch (what & 15) {
 	case 0:
 	case 1: batch(in); break;
 	case 2: hello(in); break;
@@ -558,14 +583,17 @@ static void step(struct input *in)
 	case 5: submit(command(HVPOKE_CMD_FETCH)); break;
 	case 6: complete(in); break;
 	case 7: write_anything(in); break;
-	case 8: ring((uint64_t)input_u8(in) * HVPOKE_PAGE_SIZE + (what / 12 == 5)); break;
+	case 8: ring((uint64_t)input_u8(in) * HVPOKE_PAGE_SIZE + !!(what & 16)); break;
 	case 9: g.pause_err = (const int[]){0, -EBUSY, -ETIMEDOUT, -EIO}[input_u8(in) % 4]; break;
 	case 10: g.cancelled += hvp_guest_cancel(g.guest, input_u8(in)); break;
-	default:
-		if (what & 128)
-			hvp_guest_reset(g.guest);
-		else
-			submit(command(HVPOKE_CMD_BYE));
+	case 11: submit(command(HVPOKE_CMD_BYE)); break;
+	case 12: hvp_guest_reset(g.guest); break;
+	case 13:
+		/* All that the guest may have is there again. */
+		g.now_ns += limits.seconds * 1000000000ull;
+		g.batches_left = limits.max_pauses;
+		break;
+	default: break;
 	}
 }
 
@@ -592,9 +620,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(&g, 0, offsetof(struct state, made));
 	g.ram = ram;
 	g.expected = expected;
+	g.batches_left = limits.max_pauses;
 	g.guest = hvp_guest_new(&backend, NULL);
 	CHECK(g.guest);
-	hvp_guest_limit_sites(g.guest, MODEL_MAX_SITES);
+	hvp_guest_limit(g.guest, &limits);
 	for (int i = 0; i < MAX_STEPS && in.at < in.end; i++)
 		step(&in);
 	hvp_guest_free(g.guest);
