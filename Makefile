@@ -125,7 +125,8 @@ $(bench_bins): $(B)/%: $(B)/%.o $(B)/libbench.a $(B)/libguest.a $(B)/libqemutest
 
 # What a target stands in for, besides calling it: the linker sends those calls to the target.
 $(fuzz_bins): wrapped :=
-$(B)/tests/fuzz/fuzz_batch: wrapped := hvp_copy_in
+$(B)/tests/fuzz/fuzz_batch: wrapped := hvp_copy_in clock_gettime
+$(B)/tests/fuzz/fuzz_control: wrapped := clock_gettime
 $(fuzz_bins): $(B)/%: $(B)/%.o $(B)/libfuzz.a $(B)/libhvpoke.a
 	$(call say,LINK)$(CC) $(CFLAGS) -fsanitize=fuzzer $(wrapped:%=-Wl,--wrap=%) -o $@ \
 		-Wl,--start-group $^ -Wl,--end-group $(LDLIBS)
