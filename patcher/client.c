@@ -210,11 +210,12 @@ static struct json_object *parse(const char *line, size_t len)
 /* Take a whole line from the input, if there is one. 0, -EAGAIN or -EPROTO. */
 static int take_line(struct hvp_client *client, struct json_object **message)
 {
-	char *line = client->in + client->in_at;
-	char *newline = NULL;
+	char *line = NULL, *newline = NULL;
 
-	if (client->in_at < client->in_len)
+	if (client->in_at < client->in_len) {
+		line = client->in + client->in_at;
 		newline = memchr(line, '\n', client->in_len - client->in_at);
+	}
 	if (!newline)
 		return -EAGAIN;
 	*newline = '\0';

@@ -160,10 +160,11 @@ const char *client_line(struct client *client, size_t *len)
 	if (client->dead || client->out_len - client->out_sent > BACKLOG)
 		return NULL;
 	for (;;) {
-		line = client->in + client->in_at;
-		newline = client->in_at < client->in_len
-				  ? memchr(line, '\n', client->in_len - client->in_at)
-				  : NULL;
+		line = newline = NULL;
+		if (client->in_at < client->in_len) {
+			line = client->in + client->in_at;
+			newline = memchr(line, '\n', client->in_len - client->in_at);
+		}
 		if (!newline) {
 			no_line(client);
 			return NULL;
