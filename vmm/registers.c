@@ -7,8 +7,10 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "kvm_backend.h"
 #include "vm.h"
 
 /* How long a reader of stderr may keep a report waiting. */
@@ -97,7 +99,14 @@ static void print_exit(FILE *out, const struct kvm_run *run)
 		fprintf(out, " (entry failed), hardware reason 0x%" PRIx64,
 			(uint64_t)run->fail_entry.hardware_entry_failure_reason);
 		break;
-	case KVM_EXIT_SHUTDOWN: fprintf(out, " (shutdown)"); break;
+	case KVM_EXIT_SHUTDOWN:
+		fprintf(out, " (shutdown)");
+		/* shutdown_interception() in arch/x86/kvm/svm/svm.c */
+		if (!strcmp(kvm_backend(), "svm"))
+			fprintf(out,
+				"\nKVM has reset this vCPU, as it does with SVM: below are not the "
+				"registers of the fault");
+		break;
 	}
 	fprintf(out, "\n");
 }

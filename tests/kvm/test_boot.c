@@ -16,6 +16,7 @@
 #include <asm/bootparam.h>
 
 #include "client.h"
+#include "kvm_backend.h"
 #include "vmm_process.h"
 
 #define KERNEL_ADDR 0x1000000ull
@@ -300,7 +301,8 @@ static void triple_fault_prints_registers(void **state)
 	assert_says(vmm.err_text, "triple fault");
 	assert_says(vmm.err_text, "vCPU 0:");
 	assert_says(vmm.err_text, "vCPU 2:");
-	assert_says(vmm.err_text, "rip  0000000001");
+	assert_says(vmm.err_text,
+		    strcmp(kvm_backend(), "svm") ? "rip  0000000001" : "has reset this vCPU");
 	/* What the guest wrote before is not lost. */
 	assert_string_equal(vmm.out_text, "hi triple fault\n");
 }
@@ -420,7 +422,7 @@ static void tells_about_itself(void **state)
 	result = call(client, "stats");
 	assert_string_equal(get(result, "int3_patch"), "0");
 	assert_string_equal(get(result, "serial_lost"), "0");
-	assert_in_range(atol(get(result, "start_cpu_us")), 1, 1000000);
+	assert_true(atol(get(result, "start_cpu_us")) > 0);
 	json_object_put(result);
 
 	/* A name is taken only once, and the one that has it is not disturbed. */

@@ -3,13 +3,18 @@
  * int3 and fwait: executed by the processor with VMX and SVM, completed by the
  * VMM where KVM emulates. The guest cannot tell which.
  */
+#include <string.h>
+
 #include "kvm_test.h"
 
+/* At least so many of each. */
 #define ROUNDS 20000
+#define RINGS  100
 
 struct shared {
 	uint32_t pfn;	  /* of an empty batch */
 	atomic_uint hits; /* of the guest's #BP handler */
+	atomic_uint rings;
 	atomic_bool over;
 	uint64_t pushed_rip;
 	uint32_t fwait_result;
@@ -37,7 +42,7 @@ GUEST_CODE static void hit_int3(uint64_t cpu, void *shared)
 	uint64_t behind, witness;
 
 	(void)cpu;
-	for (uint32_t i = 0; i < ROUNDS; i++) {
+	for (uint32_t i = 0; i < ROUNDS || s->rings < RINGS; i++) {
 		__asm__ volatile("lea 1f(%%rip), %0\n"
 				 "mov $42, %1\n"
 				 "int3\n"
@@ -58,8 +63,10 @@ GUEST_CODE static void ring_until_over(uint64_t cpu, void *shared)
 	struct shared *s = shared;
 
 	(void)cpu;
-	while (!atomic_load(&s->over))
+	while (!atomic_load(&s->over)) {
 		guest_ring(s->pfn);
+		s->rings++;
+	}
 	for (;;)
 		guest_halt();
 }
@@ -86,16 +93,25 @@ static void test_case_9_int3_across_pauses(void **state)
 	guest_enter(&guest, 1, ring_until_over);
 	guest_start(&guest);
 	guest_finish(&guest, 120);
-	assert_int_equal(shared->hits, ROUNDS);
+	assert_true(shared->hits >= ROUNDS);
 	hvp_guest_stats(guest.vm.guest, &stats);
 	seen = guest.vm.int3_patch + guest.vm.int3_other;
 	print_message("# %u int3, %lu completed by the VMM, %lu pauses meanwhile\n", shared->hits,
 		      seen, (unsigned long)stats.pauses);
-	assert_true(stats.pauses > 0);
+	assert_true(stats.pauses >= RINGS);
 	/* All or none of them, by what the back end is. Not in the registered text: not patching. */
-	assert_true(seen == 0 || seen == ROUNDS);
+	assert_true(seen == 0 || seen == shared->hits);
 	assert_int_equal(guest.vm.int3_patch, 0);
 	guest_destroy(&guest);
+}
+
+/* Leaf 0x40000000 names who runs this machine. */
+static bool cpu_is_qemu(void)
+{
+	uint32_t leaf = 0x40000000, name[3];
+
+	__asm__("cpuid" : "+a"(leaf), "=b"(name[0]), "=c"(name[1]), "=d"(name[2]));
+	return !memcmp(name, "TCGTCGTCGTCG", sizeof(name));
 }
 
 GUEST_CODE static void one_int3(uint64_t cpu, void *shared)
@@ -114,6 +130,11 @@ static void test_int3_in_kernel_text_counts_as_patching(void **state)
 
 	(void)state;
 	NEED_REAL_KVM();
+	/* Its int3 is a software interrupt (raise_interrupt2() in target/i386/tcg/excp_helper.c). */
+	if (cpu_is_qemu()) {
+		print_message("skipped: QEMU's SVM does not let a #BP of int3 be intercepted\n");
+		skip();
+	}
 	guest_create(&guest, 1, 16 << 20);
 	shared = guest.shared;
 	guest_set_handler(&guest, 3, on_int3);
