@@ -5,7 +5,7 @@
 
 gate_actions=(schedstats bpf_stats events kprobes function)
 
-run() { guest_run "${seconds:-60}" "$@"; }
+run() { guest_run "${seconds:-180}" "$@"; }
 action() { seconds=300 run "/actions.sh $1 $2"; }
 # Function-call interrupts of all CPUs since boot.
 ipis() { run "awk '/CAL:/ { for (i = 2; \$i ~ /^[0-9]+\$/; i++) n += \$i; print n }' /proc/interrupts"; }

@@ -67,14 +67,9 @@ host_start() {
 
 # With a thread for each vCPU QEMU (7.2) may translate an instruction just as another vCPU
 # writes it, and keep what it has read: an INT3 that the kernel's own patching has long
-# taken back is run once more. 6.1 looks, finds none and goes on. Kernels since 6.9 do not
-# expect that of any CPU, and panic ("Oops: int3").
-qemu_accel() {
-	case $stock_release in
-	6.1.*) echo tcg ;;
-	*) echo tcg,thread=single ;;
-	esac
-}
+# taken back is run once more. Kernels since 6.9 do not expect that of any CPU, and panic
+# ("Oops: int3"); 6.1 looks, finds none and runs it again, now and then for ever.
+qemu_accel=tcg,thread=single
 
 # guest_begin NAME DIR - sets guest_name and guest_log, for the first serial port, and
 # makes the pipe for the second: the guest's shell will listen to guest_run.
@@ -93,7 +88,7 @@ qemu_cmdline="console=ttyS0 panic=-1 log_buf_len=4M"
 # hvpoked's, and for what is left.
 qemu_start() {
 	guest_begin "$1" "$3"
-	qemu-system-x86_64 -name "guest=$1" -M q35 -accel "$(qemu_accel)" -cpu max -smp "$2" -m 512 \
+	qemu-system-x86_64 -name "guest=$1" -M q35 -accel "$qemu_accel" -cpu max -smp "$2" -m 512 \
 		-display none -nodefaults -no-reboot -serial "file:$guest_log" \
 		-serial "pipe:$3/$1" -kernel "$guest_kernel" -initrd "$guest_initrd" \
 		-append "$qemu_cmdline $4" "${@:5}" >"$3/$1.qemu.log" 2>&1 </dev/null &

@@ -30,7 +30,7 @@ stock_test_prepare() {
 		sed -n 's/.* \.text  *PROGBITS  *[0-9a-f]* [0-9a-f]* \([0-9a-f]*\).*/\1/p')))
 }
 
-run() { guest_run 60 "$@"; }
+run() { guest_run 180 "$@"; }
 # In the guest's own way of asking.
 control() { run "echo '$1' >/proc/dynamic_debug/control"; }
 
@@ -39,8 +39,22 @@ state() { run "/state.sh $1 $usbcore_text"; }
 same() { run "for f in text keys control; do cmp /tmp/$1.\$f /tmp/$2.\$f || exit; done"; }
 # In text and keys both; cmp's 2 is an error.
 differ() { run "for f in text keys; do cmp -s /tmp/$1.\$f /tmp/$2.\$f; [ \$? = 1 ] || exit 1; done"; }
-# state_is NAME - is it the state that was saved as NAME?
-state_is() { state now && same now "$1"; }
+# state_is NAME - is it the state that was saved as NAME? If not, where is it another?
+state_is() { state now && { same now "$1" || ! where "$1"; }; }
+where() { run "for f in text keys control; do echo \$f:; cmp -l /tmp/now.\$f /tmp/$1.\$f | head -n 8; done"; }
+# state_becomes NAME - the same, where others have patched who may not be done: kprobes are
+# optimized, and the other way round, when the kernel finds the time.
+state_becomes() { wait_until 120 state_is "$1"; }
+# settled NAME - the state, saved as NAME, once it stays what it is.
+settled() {
+	local i
+	for i in 1 2 3 4 5 6 7 8 9 10; do
+		state "$1"
+		sleep 2
+		! state_is "$1" >/dev/null || return 0
+	done
+	return 1
+}
 # counts NAME - of the saved static keys: "how many  count" for each count there is. A struct
 # _ddebug is 14 words, the eleventh of which is the count of its key.
 counts() { run "od -A n -v -t d4 -w56 -j 40 /tmp/$1.keys | sed 's/^ *\([-0-9]*\).*/\1/' | sort | uniq -c"; }
@@ -55,7 +69,7 @@ last_by_host() { [ "$(last native_sites)" = 0 ] && [ "$(last batches)" = 1 ]; }
 toggle() {
 	local out=$1
 	shift
-	"$hvpoke" "${hvpoke_options[@]}" toggle --timeout 60 --json "$guest_name" "$@" >"$work/$out.json"
+	"$hvpoke" "${hvpoke_options[@]}" toggle --timeout 180 --json "$guest_name" "$@" >"$work/$out.json"
 }
 field() { jq -r ".$2" "$work/$1.json"; }
 holds() { jq -e "$2" "$work/$1.json" >/dev/null || { cat "$work/$1.json"; false; }; }

@@ -35,7 +35,7 @@ cat >"$sockets/qemu" <<END
 #!/bin/sh
 for word; do
 	shift
-	[ "\$word" != tcg ] || word=$(qemu_accel)
+	[ "\$word" != tcg ] || word=$qemu_accel
 	set -- "\$@" "\$word"
 done
 exec qemu-system-x86_64 "\$@"

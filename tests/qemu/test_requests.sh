@@ -25,7 +25,7 @@ guest_files=(tests/qemu/state.sh)
 stock_had "$series" x_tables ip_tables || skip_rest "$stock_why"
 qemu_prepare "$series" x_tables ip_tables || die "the guest could not be prepared"
 
-run() { guest_run 120 "$@"; }
+run() { guest_run 180 "$@"; }
 state() { run "/state.sh $1"; }
 same() { run "cmp /tmp/$1.text /tmp/$2.text && cmp /tmp/$1.control /tmp/$2.control"; }
 differ() { ! run "cmp -s /tmp/$1.text /tmp/$2.text"; }
@@ -60,9 +60,9 @@ quiet() { ! run "dmesg | grep -E 'WARNING:|BUG:|Oops|Call Trace|no instruction o
 
 host_start "$sockets" || die "hvpoked does not start"
 qemu_start requests "$vcpus" "$sockets" "" $(qemu_device "$sockets")
-check "boots with $vcpus vCPUs" guest_wait_shell 120
+check "boots with $vcpus vCPUs" guest_wait_shell 300
 run "insmod /hvpoke.ko; mount -t tracefs tracefs /sys/kernel/tracing"
-check "the module loads and the agent registers" wait_until 20 guest_has_agent
+check "the module loads and the agent registers" wait_until 60 guest_has_agent
 covered() { ! run "dmesg | grep 'hvpoke: not covered'"; }
 check "on this kernel all is covered" covered
 
@@ -164,7 +164,7 @@ check "all events on: those of tracefs, in a few pauses" all_on
 check "the text is what the kernel's own way leaves" state_is events
 # Not all of it: there is more all the time.
 recorded() { run "grep -m 1 $1: $tracing/trace"; }
-check "they are recorded" recorded sched_switch
+check "they are recorded" wait_until 60 recorded sched_switch
 ask events event off '*:*'
 all_off() {
 	holds events ".changed == .matched and $few_pauses" && [ "$(nr_on)" = 0 ] &&

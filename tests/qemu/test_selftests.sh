@@ -24,8 +24,6 @@ guest_kernel=${kernel%/*}/bzImage
 guest_initrd=build/stock/selftest.cpio
 qemu_initramfs "$guest_initrd" "${kernel%/*}"/test_static_key{s,_base}.ko tests/qemu/actions.sh ||
 	die "the guest could not be prepared"
-# Nothing is to be blamed on QEMU's threads: see qemu_accel in scripts/qemu-guest.sh.
-qemu_accel() { echo tcg,thread=single; }
 
 log() { tr -d '\r' <"$guest_log"; }
 # Lockdep gives up after its first finding.

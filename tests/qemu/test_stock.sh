@@ -26,7 +26,7 @@ last_natively() { [ "$(last native_sites)" -gt 1800 ] && [ "$(last batches)" = 0
 host_start "$sockets" || die "hvpoked does not start"
 qemu_start foreign "$vcpus" "$sockets" "" -object memory-backend-ram,id=other,size=4M,share=on \
 	-device ivshmem-plain,memdev=other
-check "the stock kernel boots with an ivshmem device that is not hvpoke's" guest_wait_shell 120
+check "the stock kernel boots with an ivshmem device that is not hvpoke's" guest_wait_shell 300
 refused() { ! run "insmod /hvpoke.ko"; }
 check "the module does not load there" refused
 check "and its message names what it has looked for" \
@@ -37,11 +37,11 @@ check "no warning" quiet
 guest_stop
 
 qemu_start stock "$vcpus" "$sockets" "" $(qemu_device "$sockets")
-check "boots with $vcpus vCPUs" guest_wait_shell 120
+check "boots with $vcpus vCPUs" guest_wait_shell 300
 run "insmod /usb-common.ko && insmod /usbcore.ko"
 check "all vCPUs are up" [ "$(run nproc)" = "$vcpus" ]
 run "insmod /hvpoke.ko"
-check "the module loads and the agent registers" wait_until 20 guest_has_agent
+check "the module loads and the agent registers" wait_until 60 guest_has_agent
 accelerator=$(guest_info | jq -r .accelerator | tr a-z A-Z)
 
 # The kernel's own way: what it writes, and what it costs.
@@ -144,23 +144,26 @@ toggle clean =_
 kill -STOP "$host_pid"
 control +p
 took=$(last us)
-echo "# with a host that does not answer: $took us"
-stopped() { last_natively && [ "$took" -lt 2000000 ]; }
-check "the host hangs: the kernel's own way within 2 s" stopped
+natively=$(field native-on guest_us)
+echo "# with a host that does not answer: $took us; natively alone $natively us"
+# What the kernel's own way takes depends on how busy this machine is.
+in_time() { last_natively && [ "$took" -lt $((2000000 + 2 * natively)) ]; }
+check "the host hangs: the kernel's own way within 2 s" in_time
 check "and the log says why" logged "kernel's own way: the host did not answer in time"
 check "nothing is lost" state_is on
 host_stop -KILL
 host_start "$sockets"
-check "a new hvpoked finds the guest again" wait_until 30 guest_has_agent
+check "a new hvpoked finds the guest again" wait_until 60 guest_has_agent
 control -p
 back() { last_by_host && state_is off; }
 check "and takes its requests again" back
 host_stop
 control +p
-gone() { last_natively && [ "$(last us)" -lt 2000000 ] && state_is on; }
+took=$(last us)
+gone() { in_time && state_is on; }
 check "the host ends: the kernel's own way" gone
 host_start "$sockets"
-wait_until 30 guest_has_agent
+wait_until 60 guest_has_agent
 control -p
 run "(i=0; while [ \$i -lt 200 ]; do echo +p; echo -p; i=\$((i+1)); done | while read q; do echo \$q >/proc/dynamic_debug/control; done; touch /tmp/done) >/dev/null 2>&1 &"
 kills=0 lost=0
@@ -168,7 +171,7 @@ until finished done; do
 	sleep 0.$((RANDOM % 9 + 1))
 	host_stop -KILL
 	host_start "$sockets"
-	wait_until 30 guest_has_agent || lost=$((lost + 1))
+	wait_until 60 guest_has_agent || lost=$((lost + 1))
 	kills=$((kills + 1))
 done
 echo "# killed $kills times"
@@ -181,22 +184,23 @@ run "mount -t tracefs tracefs /sys/kernel/tracing"
 others="cd /sys/kernel/tracing; echo 'p:hvp vfs_read' >kprobe_events; echo 1 >events/kprobes/hvp/enable; echo 0 >events/kprobes/hvp/enable; echo >kprobe_events; echo 'vfs_*' >set_ftrace_filter; echo function >current_tracer; echo nop >current_tracer; echo >set_ftrace_filter"
 run "$others"
 toggle clean =_
-state off
-run "rm -f /tmp/done; (while [ ! -f /tmp/done ]; do $others; done) >/dev/null 2>&1 &"
+settled off
+run "rm -f /tmp/done /tmp/others; (while [ ! -f /tmp/done ]; do $others; done; touch /tmp/others) >/dev/null 2>&1 &"
 many() {
-	guest_run 400 "i=0; while [ \$i -lt 500 ]; do echo +p >/proc/dynamic_debug/control; /bin/true; echo -p >/proc/dynamic_debug/control; i=\$((i+1)); done"
+	guest_run 1500 "i=0; while [ \$i -lt 500 ]; do echo +p >/proc/dynamic_debug/control; /bin/true; echo -p >/proc/dynamic_debug/control; i=\$((i+1)); done"
 }
 check "1,000 requests while processes fork, and ftrace and kprobes patch" many
 check "all of them went to the host" last_by_host
-run "touch /tmp/done; sleep 2"
-check "and nothing is lost" state_is off
+run "touch /tmp/done"
+wait_until 300 finished others
+check "and nothing is lost" state_becomes off
 
 # The device goes, and comes back.
 run "cd /sys/bus/pci/drivers/hvpoke; basename \$(readlink -f 0000:*) >/tmp/device; cat /tmp/device >unbind"
 control +p
 check "without its device: the kernel's own way" last_natively
 run "cat /tmp/device >/sys/bus/pci/drivers/hvpoke/bind"
-wait_until 30 guest_has_agent
+wait_until 60 guest_has_agent
 control -p
 check "with it again: the host's, and nothing is lost" back
 
@@ -205,7 +209,7 @@ run "rmmod hvpoke"
 no_agent() { ! guest_has_agent; }
 check "the agent unloads, and the host knows" no_agent
 run "insmod /hvpoke.ko"
-check "a new one registers" wait_until 20 guest_has_agent
+check "a new one registers" wait_until 60 guest_has_agent
 toggle again +p
 check "and does its work" holds again '.batches == 1 and .native_sites == 0'
 check "no warning" quiet
