@@ -178,6 +178,10 @@ run qemu/selftests tests/qemu/test_selftests.sh
 run modules tests/modules/test_modules.sh
 stock_run
 run linux/foreign-host tests/linux/test_foreign_host.sh
+# Here rather than on an emulated machine.
+progress "building the guest's kernel"
+scripts/build-kernel.sh >"$logs/build-kernel.log" 2>&1
+progress_end
 run linux/2-vcpus "${with_kvm[@]}" tests/linux/test_linux.sh 2
 run linux/4-vcpus "${with_kvm[@]}" tests/linux/test_linux.sh 4
 run linux/refusal "${with_kvm[@]}" tests/linux/test_refusal.sh

@@ -18,7 +18,7 @@ case $(kvm_backend) in
 pvm | unknown) demo="$demo $small" ;;
 esac
 fuzz="$build clang libclang-rt-dev"
-check="$demo libcmocka-dev mandoc qemu-system-x86 xz-utils binutils perl libvirt-daemon-system libvirt-clients debootstrap $fuzz"
+check="$demo $small libcmocka-dev mandoc qemu-system-x86 xz-utils binutils perl libvirt-daemon-system libvirt-clients debootstrap $fuzz"
 bench="$demo libcmocka-dev qemu-system-x86"
 lint="$check clang-format clang-tidy sparse"
 coverage="$build libcmocka-dev qemu-system-x86 mandoc gcovr jq"

@@ -9,7 +9,8 @@ hvpoke=build/release/hvpoke
 guest_pid=
 guest_log=
 
-# guest_prepare BACKEND - build or fetch what this back end boots; sets
+# guest_prepare BACKEND - build or fetch what this back end boots, or "small", which boots on
+# any, and whose every byte is known; sets
 # guest_kernel, guest_initrd, guest_cmdline, guest_about, guest_busy (the command
 # line's words that keep every CPU busy) and, where there is
 # one, guest_vmlinux (an ELF with symbols).
@@ -25,7 +26,7 @@ guest_prepare() {
 		qemu_prepare "$(stock_series)" || return 1
 		guest_busy=
 		guest_about="stock Debian kernel $stock_release under QEMU, emulated (TCG), hvpoke.ko loaded" ;;
-	pvm | unknown)
+	small | pvm | unknown)
 		guest_vmlinux=$(scripts/build-kernel.sh) || return 1
 		guest_kernel=$guest_vmlinux
 		guest_initrd=$(dirname "$guest_vmlinux")/initramfs.cpio

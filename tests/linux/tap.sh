@@ -26,6 +26,12 @@ check() {
 	fi
 }
 
+# skip DESCRIPTION REASON - a check that cannot be made on this machine.
+skip() {
+	tap_n=$((tap_n + 1))
+	echo "ok $tap_n - $1 # SKIP $2"
+}
+
 # skip_rest REASON - all that is left of the plan cannot run on this machine.
 skip_rest() {
 	while [ $tap_n -lt "$tap_plan" ]; do

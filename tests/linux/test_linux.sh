@@ -16,8 +16,8 @@ vcpus=$1
 test_begin check-linux-"$vcpus"
 
 plan 36
-needs_small_kernel
-guest_prepare "$(kvm_backend)" || die "the guest kernel does not build"
+needs_kvm
+guest_prepare small || die "the guest kernel does not build"
 guest_start "$name" "$vcpus" "$guest_busy hvpoke_busy.tick=1"
 check "boots with $vcpus vCPUs and the agent registers" guest_wait 900
 check "all vCPUs are up" grep -q "Brought up 1 node, $vcpus CPUs" "$guest_log"
@@ -34,7 +34,7 @@ check "native +p: the kernel patches, no batch reaches the host" \
 check "native +p: every site is its JMP, keys and flags agree" state --expect all-on
 text native-on
 toggle native-off --native '-p'
-check "native: CPUs that ran through the sites met INT3s" \
+check_int3 "native: CPUs that ran through the sites met INT3s" \
 	[ $(($(field native-on int3) + $(field native-off int3))) -gt 0 ]
 check "native -p: every site is a NOP again" state --expect all-off
 
@@ -49,7 +49,7 @@ check "+p: every site is its JMP, keys and flags agree" state --expect all-on
 text on
 check "+p: the whole kernel text is what the native way wrote" \
 	cmp "$work/native-on.text" "$work/on.text"
-check "+p: no INT3 was hit" holds on '.int3 == 0'
+check_int3 "+p: no INT3 was hit" holds on '.int3 == 0'
 check "messages of an enabled site appear" wait_for_new_line "$guest_log" "hvpoke_busy: tick" 30
 toggle off '-p'
 check "-p: every site is a NOP again" state --expect all-off

@@ -14,8 +14,8 @@ cd "$(dirname "$0")/../.."
 test_begin check-refusal
 
 plan 7
-needs_small_kernel
-guest_prepare "$(kvm_backend)" || die "the guest kernel does not build"
+needs_kvm
+guest_prepare small || die "the guest kernel does not build"
 guest_start "$name" 2 "" --max-sites 100
 check "boots and the agent registers" guest_wait 900
 
