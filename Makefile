@@ -59,8 +59,8 @@ fuzz_srcs := $(wildcard tests/fuzz/fuzz_*.c)
 fuzz_lib_srcs := $(filter-out $(fuzz_srcs),$(wildcard tests/fuzz/*.c))
 bench_lib_srcs := tests/bench/figures.c
 bench_srcs := $(filter-out $(bench_lib_srcs),$(wildcard tests/bench/*.c))
-soak_lib_srcs := tests/soak/figures.c tests/soak/vitals.c
-soak_srcs := $(filter-out $(soak_lib_srcs),$(wildcard tests/soak/*.c))
+soak_srcs := tests/soak/batches.c tests/soak/day.c
+soak_lib_srcs := $(filter-out $(soak_srcs),$(wildcard tests/soak/*.c))
 
 objs = $(patsubst %.c,$(B)/%.o,$(1))
 unit_bins := $(patsubst %.c,$(B)/%,$(unit_srcs))

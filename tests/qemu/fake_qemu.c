@@ -158,7 +158,8 @@ static void execute(struct fake_qemu *fake, const char *command, struct json_obj
 	const char *then = "";
 
 	if (!strcmp(command, "query-name")) {
-		result = parse("{\"name\":\"fake\"}");
+		result = json_object_new_object();
+		json_object_object_add(result, "name", json_object_new_string(fake->name));
 	} else if (!strcmp(command, "query-version")) {
 		result = parse("{\"qemu\":{\"major\":7,\"minor\":2,\"micro\":0},\"package\":\"\"}");
 	} else if (!strcmp(command, "query-kvm")) {
@@ -219,6 +220,14 @@ void fake_qemu_monitor(struct fake_qemu *fake)
 	WAIT_FOR(__atomic_load_n(&fake_host(fake)->session, __ATOMIC_SEQ_CST), WAIT_MS);
 }
 
+void fake_qemu_event(struct fake_qemu *fake, const char *event)
+{
+	char line[128];
+
+	snprintf(line, sizeof(line), "{\"event\":\"%s\",\"timestamp\":{}}\r\n", event);
+	say_line(fake->qmp, line);
+}
+
 void fake_qemu_hang_up(struct fake_qemu *fake)
 {
 	if (!fake->has_thread)
@@ -233,6 +242,8 @@ void fake_qemu_open(struct fake_qemu *fake, const struct host *host, bool shared
 {
 	memset(fake, 0, sizeof(*fake));
 	fake->host = host;
+	fake->name = "fake";
+	fake->session = 1;
 	fake->ram_fd = -1;
 	atomic_init(&fake->running, true);
 	if (shared) {
@@ -339,7 +350,7 @@ void fake_hello(struct fake_qemu *fake)
 	hello->nr_ranges = 1;
 	strcpy(hello->kernel, "6.1-fake");
 	strcpy(hello->agent, "1");
-	__atomic_store_n(&fake_mail(fake)->session, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&fake_mail(fake)->session, fake->session, __ATOMIC_SEQ_CST);
 	assert_int_equal(fake_command_run(fake, HVPOKE_CMD_HELLO), HVPOKE_OK);
 }
 

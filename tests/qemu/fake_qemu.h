@@ -31,6 +31,8 @@ enum fake_mood {
 
 struct fake_qemu {
 	const struct host *host;
+	const char *name; /* that it states to the monitor; "fake" */
+	uint64_t session; /* of the agent, as its HELLO states it; 1 */
 	/* ivshmem */
 	int conn, memory, doorbell, irq;
 	int64_t id;
@@ -55,6 +57,8 @@ void fake_qemu_close(struct fake_qemu *fake);
 /* Connect a monitor, and wait until hvpoked serves the guest. */
 void fake_qemu_monitor(struct fake_qemu *fake);
 void fake_qemu_hang_up(struct fake_qemu *fake);
+/* The monitor says that something has happened. */
+void fake_qemu_event(struct fake_qemu *fake, const char *event);
 /* All of that, and a HELLO. */
 void fake_qemu_serve(struct fake_qemu *fake, const struct host *host, bool shared);
 

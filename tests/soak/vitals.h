@@ -16,21 +16,25 @@ struct vitals {
 
 /* Ends the test if @pid is not there. */
 void vitals_read(pid_t pid, struct vitals *vitals);
-/*
- * Fails the test, having said what has grown, unless @now is no more than @before and what
- * an allocator may keep: as many descriptors and threads, VITALS_SLACK_KIB of memory.
- */
-#define VITALS_SLACK_KIB 256
-void vitals_assert_flat(const char *what, const struct vitals *before, const struct vitals *now);
 
-/* Two or more of them as members of a JSON array, for a soak's figures. */
+/* Some of them, over the time of a soak. */
 #define VITALS_SAMPLES 11
 struct vitals_log {
 	unsigned int nr;
 	struct vitals sample[VITALS_SAMPLES];
 };
 
-/* Take one more, and print it as a TAP comment with @at, what it was taken at. */
+/*
+ * Take one more, and print it as a TAP comment with @at, what it was taken at. What is being
+ * closed at the moment has some seconds to be closed.
+ */
 void vitals_take(struct vitals_log *log, pid_t pid, const char *who, const char *at);
+/*
+ * Fails the test, having said what has grown, unless the last sample has no more descriptors
+ * and threads than the first three, and no more memory than what an allocator may keep:
+ * VITALS_SLACK_KIB.
+ */
+#define VITALS_SLACK_KIB 256
+void vitals_assert_flat(const char *what, const struct vitals_log *log);
 
 #endif /* TESTS_SOAK_VITALS_H */
