@@ -24,6 +24,7 @@
  */
 #include <errno.h>
 
+#include "audit.h"
 #include "batch.h"
 #include "check.h"
 #include "clock.h"
@@ -122,25 +123,44 @@ static enum hvpoke_status prepare_text(struct hvp_guest *guest, uint32_t nr, uin
 	return HVPOKE_BAD_GPA;
 }
 
-/* All that can fail or take long, outside of the pause. */
-static enum hvpoke_status prepare(struct hvp_guest *guest, const struct hvpoke_batch *batch,
-				  uint32_t *bad_index)
+/* The batch in hand, as far as it is not in the guest's arena. */
+struct work {
+	const struct hvpoke_batch *batch;
+	const struct hvp_undo_batch *undoes; /* with HVPOKE_BATCH_UNDO */
+	uint32_t nr;
+	struct hvp_undo_batch *note; /* of what is written, for an undo; NULL: there is none */
+};
+
+static enum hvpoke_status fill(struct hvp_guest *guest, const struct work *work,
+			       uint32_t *bad_index)
 {
-	uint32_t nr = batch->nr_entries;
+	if (work->undoes)
+		return hvp_undo_fill(guest, work->undoes, guest->arena.slot, bad_index);
+	return hvp_list_copy(guest->backend, guest->ctx, gpa(work->batch->entries_gpa), work->nr,
+			     guest->arena.slot, bad_index);
+}
+
+/* All that can fail or take long, outside of the pause. */
+static enum hvpoke_status prepare(struct hvp_guest *guest, struct work *work, uint32_t *bad_index)
+{
 	enum hvpoke_status status;
 	int err;
 
-	err = hvp_arena_reserve(&guest->arena, nr);
+	err = hvp_arena_reserve(&guest->arena, work->nr);
 	if (err) {
 		hvp_host_error("no memory for the copy of a batch", -err);
 		return HVPOKE_HOST_ERROR;
 	}
-	status = hvp_list_copy(guest->backend, guest->ctx, gpa(batch->entries_gpa), nr,
-			       guest->arena.slot, bad_index);
+	status = fill(guest, work, bad_index);
 	fault("copied");
 	if (status == HVPOKE_OK)
-		status = hvp_check(guest, guest->arena.slot, nr, bad_index);
-	return status == HVPOKE_OK ? prepare_text(guest, nr, bad_index) : status;
+		status = hvp_check(guest, guest->arena.slot, work->nr, bad_index);
+	if (status != HVPOKE_OK)
+		return status;
+	/* Now, as long as the entries are what they were. */
+	if (guest->audit)
+		work->note = hvp_undo_note(guest, guest->arena.slot, work->nr);
+	return prepare_text(guest, work->nr, bad_index);
 }
 
 static bool agent_present(struct hvp_guest *guest)
@@ -153,12 +173,13 @@ static bool agent_present(struct hvp_guest *guest)
 	return present;
 }
 
-static enum hvpoke_status run(struct hvp_guest *guest, const struct hvpoke_batch *batch,
-			      struct hvp_batch_result *result)
+/* How many sites there are, and from where. */
+static enum hvpoke_status begin(struct hvp_guest *guest, struct work *work)
 {
-	enum hvpoke_status status = HVPOKE_OK;
+	const struct hvpoke_batch *batch = work->batch;
 
-	if (batch->flags)
+	if (batch->flags & ~HVPOKE_BATCH_UNDO ||
+	    (batch->flags && (batch->nr_entries || batch->entries_gpa)))
 		return HVPOKE_BAD_HEADER;
 	if (batch->nr_entries > guest->limits.max_sites)
 		return HVPOKE_TOO_LARGE;
@@ -167,22 +188,60 @@ static enum hvpoke_status run(struct hvp_guest *guest, const struct hvpoke_batch
 	/* Before any work: a batch that turns out to be a bad one has cost some, too. */
 	if (!hvp_rates_allow(&guest->rates, hvp_now_ns()))
 		return HVPOKE_RATE;
-	if (batch->nr_entries)
-		status = prepare(guest, batch, &result->bad_index);
+	work->nr = batch->nr_entries;
+	if (!batch->flags)
+		return HVPOKE_OK;
+	work->undoes = hvp_request_undoes(guest);
+	if (!work->undoes)
+		return HVPOKE_NO_REQUEST;
+	work->nr = work->undoes->nr;
+	return HVPOKE_OK;
+}
+
+static enum hvpoke_status run(struct hvp_guest *guest, struct work *work,
+			      struct hvp_batch_result *result)
+{
+	enum hvpoke_status status = begin(guest, work);
+
+	if (status != HVPOKE_OK)
+		return status;
+	if (work->nr)
+		status = prepare(guest, work, &result->bad_index);
 	if (status == HVPOKE_OK)
-		status = apply(guest, batch->nr_entries, result);
+		status = apply(guest, work->nr, result);
 	hvp_arena_trim(&guest->arena);
 	return status;
+}
+
+/* For the log, and for an undo of it. With guest->owner, unless it was refused for lack of it. */
+static void record(struct hvp_guest *guest, const struct work *work,
+		   struct hvp_batch_result *result)
+{
+	struct hvp_origin origin;
+	bool by_client;
+
+	if (!guest->audit)
+		return;
+	by_client = hvp_request_origin(guest, &origin);
+	result->id = hvp_audit_batch(guest->audit, by_client ? &origin : NULL, work->nr,
+				     work->undoes ? work->undoes->id : 0, result);
+	if (work->batch->flags & HVPOKE_BATCH_UNDO)
+		hvp_request_undone(guest, work->undoes, result);
 }
 
 void hvp_batch(struct hvp_guest *guest, const struct hvpoke_batch *batch,
 	       struct hvp_batch_result *result)
 {
+	struct work work = {.batch = batch, .nr = batch->nr_entries};
+
 	*result = (struct hvp_batch_result){.bad_index = HVPOKE_NO_INDEX};
 	if (pthread_mutex_trylock(&guest->owner)) {
 		result->status = HVPOKE_BUSY;
+		record(guest, &work, result);
 	} else {
-		result->status = run(guest, batch, result);
+		result->status = run(guest, &work, result);
+		record(guest, &work, result);
+		hvp_undo_keep(guest, work.note, result->status == HVPOKE_OK ? result->id : 0);
 		pthread_mutex_unlock(&guest->owner);
 	}
 	pthread_mutex_lock(&guest->lock);

@@ -77,8 +77,9 @@ static void turn_away(int fd, const char *code, const char *message)
 static void add_client(struct hvp_control *control, int fd)
 {
 	struct client *client;
+	struct ucred peer;
 
-	if (!control_peer_allowed(fd)) {
+	if (!control_peer_allowed(fd, &peer)) {
 		turn_away(fd, "forbidden", "only root and the VM's own user may control it");
 		return;
 	}
@@ -91,6 +92,7 @@ static void add_client(struct hvp_control *control, int fd)
 		close(fd);
 		return;
 	}
+	client->peer = peer;
 	if (!greet(control, client) || watch(control, EPOLL_CTL_ADD, fd, EPOLLIN, client->serial)) {
 		client_free(client);
 		return;

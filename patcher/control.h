@@ -36,6 +36,8 @@ struct hvp_method {
 };
 
 void hvp_call_reply(struct hvp_call *call, struct json_object *result); /* takes result */
+/* Who asks: as the kernel said when the client connected (SO_PEERCRED). */
+void hvp_call_peer(const struct hvp_call *call, uint32_t *uid, int32_t *pid);
 /*
  * @code: a stable word for programs (proto/control.md lists them); @data may be
  * NULL, else taken.

@@ -23,12 +23,19 @@ struct hvp_call *call_new(struct hvp_control *control, struct client *client, ch
 		return NULL;
 	call->control = control;
 	call->client = client->serial;
+	call->peer = client->peer;
 	call->id = id;
 	call->answer.call = call;
 	atomic_fetch_add(&control->refs, 1);
 	client->calls++;
 	LIST_INSERT_HEAD(&control->calls, call, link);
 	return call;
+}
+
+void hvp_call_peer(const struct hvp_call *call, uint32_t *uid, int32_t *pid)
+{
+	*uid = call->peer.uid;
+	*pid = call->peer.pid;
 }
 
 void call_free(struct hvp_call *call)

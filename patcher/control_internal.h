@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "control.h"
@@ -37,6 +38,7 @@ struct hvp_call {
 	LIST_ENTRY(hvp_call) link;   /* in control->calls */
 	struct hvp_control *control; /* holds a reference */
 	uint64_t client;	     /* serial number; the client may be gone */
+	struct ucred peer;	     /* that client */
 	char *id;		     /* as JSON text */
 	struct message answer;
 	uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0: none */
@@ -47,6 +49,7 @@ struct hvp_call {
 struct client {
 	LIST_ENTRY(client) link;
 	int fd;
+	struct ucred peer;
 	uint64_t serial;
 	uint32_t interest;  /* the epoll events that are armed */
 	unsigned int calls; /* requests not answered yet */
@@ -87,7 +90,8 @@ struct hvp_control {
 
 /* control_socket.c */
 int control_listen(const char *path, struct stat *inode);
-bool control_peer_allowed(int fd);
+/* May whoever is at @fd control the VM? *@peer: who it is. */
+bool control_peer_allowed(int fd, struct ucred *peer);
 
 /* control_request.c */
 struct request {

@@ -119,12 +119,11 @@ out_lock:
 }
 
 /* Root and our own user may talk to us; the file's mode alone could be changed. */
-bool control_peer_allowed(int fd)
+bool control_peer_allowed(int fd, struct ucred *peer)
 {
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
+	socklen_t len = sizeof(*peer);
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) || len != sizeof(peer))
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &len) || len != sizeof(*peer))
 		return false;
-	return !peer.uid || peer.uid == geteuid();
+	return !peer->uid || peer->uid == geteuid();
 }

@@ -10,6 +10,7 @@
 #include "ranges.h"
 #include "request.h"
 #include "stats.h"
+#include "undo.h"
 
 /*
  * The inside of struct hvp_guest. The way of a doorbell through the files:
@@ -22,6 +23,7 @@
  *                 second pages (straddle.c)
  *     poke.c      host addresses; in the pause: verify all, write all
  *     touch.c     no page fault in the pause
+ *     undo.c      keep what was written; put it back
  *   hello.c     the agent registers
  *   request.c   host requests: submit, fetch, complete
  *
@@ -40,6 +42,7 @@ struct hvp_guest {
 	const struct hvp_backend *backend;
 	void *ctx;
 	struct hvp_limits limits; /* set before the guest runs */
+	struct hvp_audit *audit;  /* likewise; NULL: no log */
 
 	pthread_mutex_t owner;
 	struct hvp_arena arena;
@@ -52,6 +55,7 @@ struct hvp_guest {
 	struct hvp_agent_info agent;
 	struct hvp_requests requests;
 	struct hvp_counters counters;
+	struct hvp_undo undo;
 };
 
 static inline void *hvp_translate(const struct hvp_guest *guest, uint64_t addr, uint64_t len)

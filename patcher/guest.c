@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,11 +37,39 @@ const struct hvp_limits *hvp_guest_limits(const struct hvp_guest *guest)
 	return &guest->limits;
 }
 
+void hvp_guest_set_audit(struct hvp_guest *guest, struct hvp_audit *audit)
+{
+	guest->audit = audit;
+}
+
+struct hvp_audit *hvp_guest_audit(struct hvp_guest *guest)
+{
+	return guest->audit;
+}
+
+int hvp_guest_can_undo(struct hvp_guest *guest, uint64_t id)
+{
+	const struct hvp_undo_batch *batch;
+	int err = 0;
+
+	pthread_mutex_lock(&guest->lock);
+	batch = hvp_undo_find(&guest->undo, id);
+	if (!guest->agent.present)
+		err = -ENODEV;
+	else if (!batch)
+		err = -ENOENT;
+	else if (!batch->labels)
+		err = -EOPNOTSUPP;
+	pthread_mutex_unlock(&guest->lock);
+	return err;
+}
+
 void hvp_guest_free(struct hvp_guest *guest)
 {
 	if (!guest)
 		return;
 	hvp_guest_reset(guest);
+	hvp_undo_forget(&guest->undo);
 	hvp_arena_release(&guest->arena);
 	hvp_ranges_clear(&guest->ranges);
 	pthread_mutex_destroy(&guest->lock);

@@ -9,6 +9,7 @@
 #include "../proto/hvpoke_abi.h"
 #include "backend.h"
 #include "guest_limits.h"
+#include "origin.h"
 #include "query.h"
 
 /*
@@ -50,6 +51,15 @@ struct hvp_outcome {
 	uint64_t pause_ns;	      /* their sum */
 	uint64_t apply_ns;	      /* likewise */
 	bool lost;		      /* the agent went away; nothing else is valid */
+	/* With HVPOKE_REQ_UNDO: what became of the batch that puts another one back. */
+	struct hvp_undone {
+		bool tried;
+		enum hvpoke_status status;
+		uint64_t id;	    /* the record of this one in the log */
+		uint32_t sites;	    /* written */
+		uint32_t bad_index; /* the first site that does not hold what was written, ... */
+		uint64_t bad_gva;   /* and its address in the guest's kernel, if it is known */
+	} undone;
 };
 
 /*
@@ -67,6 +77,10 @@ void hvp_guest_free(struct hvp_guest *guest);
  */
 void hvp_guest_limit(struct hvp_guest *guest, const struct hvp_limits *limits);
 const struct hvp_limits *hvp_guest_limits(const struct hvp_guest *guest);
+/* Record what is done to the guest; without that nothing can be undone. Before it runs. */
+struct hvp_audit;
+void hvp_guest_set_audit(struct hvp_guest *guest, struct hvp_audit *audit);
+struct hvp_audit *hvp_guest_audit(struct hvp_guest *guest);
 
 /*
  * The doorbell: run the command in the guest's page at @page, write its OUT
@@ -89,8 +103,25 @@ void hvp_guest_reset(struct hvp_guest *guest);
  * -EBUSY too many waiting (hvp_limits.max_requests), -E2BIG the queries do not fit in
  * HVPOKE_REQ_DATA.
  */
+struct hvp_submission {
+	uint32_t flags;
+	uint32_t idle_ms;
+	const struct hvp_queries *queries; /* not with HVPOKE_REQ_COUNT_IDLE and HVPOKE_REQ_UNDO */
+	uint64_t undo;			   /* with HVPOKE_REQ_UNDO: the batch's id */
+	const struct hvp_origin *origin;   /* for the log; copied. NULL: not recorded */
+	hvp_done_fn done;
+	void *arg;
+};
+int64_t hvp_guest_submit_request(struct hvp_guest *guest, const struct hvp_submission *submission);
 int64_t hvp_guest_submit(struct hvp_guest *guest, uint32_t flags, uint32_t idle_ms,
 			 const struct hvp_queries *queries, hvp_done_fn done, void *arg);
+
+/*
+ * Could the batch @id be put back, as far as can be told from here? 0, or a negative
+ * errno: -ENODEV no agent, -ENOENT it is not among those that are kept, -EOPNOTSUPP some of
+ * its sites are no jump labels.
+ */
+int hvp_guest_can_undo(struct hvp_guest *guest, uint64_t id);
 /*
  * Stop waiting for @id: done() will not be called for it any more. Returns
  * false if it has been called, or is being called, already. A request that

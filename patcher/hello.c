@@ -43,6 +43,7 @@ enum hvpoke_status hvp_hello(struct hvp_guest *guest, struct hvpoke_hello *hello
 		if (!same_agent(&guest->agent, &info)) {
 			lost = hvp_requests_take(&guest->requests);
 			guest->counters.stats.noisy = 0;
+			hvp_undo_forget(&guest->undo);
 		}
 		guest->agent = info;
 		before = guest->ranges;
@@ -52,7 +53,7 @@ enum hvpoke_status hvp_hello(struct hvp_guest *guest, struct hvpoke_hello *hello
 	}
 	pthread_mutex_unlock(&guest->owner);
 	hvp_ranges_clear(&before);
-	hvp_requests_lost(lost);
+	hvp_requests_lost(guest, lost);
 	return status;
 }
 
@@ -67,7 +68,7 @@ static bool forget_agent(struct hvp_guest *guest)
 	guest->agent = (struct hvp_agent_info){0};
 	lost = hvp_requests_take(&guest->requests);
 	pthread_mutex_unlock(&guest->lock);
-	hvp_requests_lost(lost);
+	hvp_requests_lost(guest, lost);
 	return present;
 }
 

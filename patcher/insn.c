@@ -128,3 +128,24 @@ bool hvp_insn_known(unsigned int kind, const uint8_t *old, const uint8_t *new_in
 		return is_probe(old, new_insn, len);
 	return is_insn(old, len, scope) && is_insn(new_insn, len, scope);
 }
+
+static bool is_nop(const uint8_t *insn, unsigned int len)
+{
+	return len == HVP_INSN_SHORT ? !memcmp(insn, nop_short, sizeof(nop_short))
+				     : !memcmp(insn, nop_long, sizeof(nop_long));
+}
+
+static bool is_jmp(const uint8_t *insn, unsigned int len)
+{
+	return insn[0] == (len == HVP_INSN_SHORT ? OPCODE_JMP_REL8 : OPCODE_JMP_REL32);
+}
+
+bool hvp_insn_is_label(const struct hvpoke_entry *entry)
+{
+	unsigned int len = entry->len;
+
+	if (entry->kind != HVPOKE_SITE_INSN || (len != HVP_INSN_SHORT && len != HVP_INSN_LONG))
+		return false;
+	return (is_nop(entry->old_insn, len) && is_jmp(entry->new_insn, len)) ||
+	       (is_jmp(entry->old_insn, len) && is_nop(entry->new_insn, len));
+}

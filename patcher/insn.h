@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct hvpoke_entry;
+
 /* Bytes of a site: the first byte of a probed instruction, or a whole instruction. */
 #define HVP_INSN_BYTE  1
 #define HVP_INSN_SHORT 2
@@ -22,5 +24,8 @@ bool hvp_insn_len_known(unsigned int kind, unsigned int len, uint32_t scope);
  */
 bool hvp_insn_known(unsigned int kind, const uint8_t *old, const uint8_t *new_insn,
 		    unsigned int len, uint32_t scope);
+
+/* Is that known entry a jump label: a NOP for a JMP of the same length, or the other way round? */
+bool hvp_insn_is_label(const struct hvpoke_entry *entry);
 
 #endif /* HVP_INSN_H */

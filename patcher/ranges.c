@@ -10,7 +10,7 @@ static enum hvpoke_status range_check(const struct hvpoke_range *range,
 				      const struct hvpoke_range *before,
 				      const struct hvp_backend *backend, void *ctx)
 {
-	if (range->reserved || !range->len)
+	if (!range->len)
 		return HVPOKE_BAD_HEADER;
 	if (before && range->gpa < before->gpa)
 		return HVPOKE_UNSORTED;

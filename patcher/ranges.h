@@ -18,7 +18,7 @@ struct hvp_ranges {
  * Copy and check the @nr ranges listed at @list. HVPOKE_OK and @ranges filled in
  * (release with hvp_ranges_clear()); or @ranges left as it was, and @bad_index the
  * first offender: HVPOKE_BAD_GPA (not RAM, or not one piece of it in the host),
- * BAD_HEADER (reserved not 0, length 0), UNSORTED, OVERLAP. Without an index:
+ * BAD_HEADER (length 0), UNSORTED, OVERLAP. Without an index:
  * BAD_HEADER (@nr too large), HOST_ERROR (out of memory).
  */
 enum hvpoke_status hvp_ranges_copy(struct hvp_ranges *ranges, const struct hvp_backend *backend,

@@ -5,6 +5,8 @@
 #include <stdint.h>
 
 #include "guest.h"
+#include "stats.h"
+#include "undo.h"
 
 /* A host request: waiting in line, or with the agent ("running"). */
 struct hvp_request;
@@ -29,11 +31,22 @@ enum hvpoke_status hvp_request_complete(struct hvp_guest *guest,
 					const struct hvpoke_complete *complete);
 
 /*
+ * The batch that the request in progress is to put back, or NULL if it is none such or the
+ * batch is kept no more. With guest->owner, which keeps it.
+ */
+const struct hvp_undo_batch *hvp_request_undoes(struct hvp_guest *guest);
+/* That was tried. @batch: what hvp_request_undoes() returned. */
+void hvp_request_undone(struct hvp_guest *guest, const struct hvp_undo_batch *batch,
+			const struct hvp_batch_result *result);
+/* Who asked for the request in progress. False: there is none, or nobody whom the log knows. */
+bool hvp_request_origin(struct hvp_guest *guest, struct hvp_origin *origin);
+
+/*
  * Take every request out of @requests, under guest->lock, to be handed to
  * hvp_requests_lost() without it.
  */
 struct hvp_request *hvp_requests_take(struct hvp_requests *requests);
 /* Tell each one's owner that it is lost. No lock held. */
-void hvp_requests_lost(struct hvp_request *requests);
+void hvp_requests_lost(struct hvp_guest *guest, struct hvp_request *requests);
 
 #endif /* HVP_REQUEST_H */

@@ -44,6 +44,28 @@ int hvp_runtime_dir(char *path, size_t size)
 	return len < 0 || (size_t)len >= size ? -ENAMETOOLONG : 0;
 }
 
+int hvp_runtime_log_dir(char *path, size_t size)
+{
+	const char *dir = variable("HVPOKE_RUNTIME_DIR");
+	const char *sub = "/log";
+	int len;
+
+	if (!dir && !geteuid()) {
+		dir = "/var/log";
+		sub = "/hvpoke";
+	} else if (!dir && variable("XDG_STATE_HOME")) {
+		dir = variable("XDG_STATE_HOME");
+		sub = "/hvpoke";
+	} else if (!dir) {
+		dir = variable("HOME");
+		sub = "/.local/state/hvpoke";
+	}
+	if (!dir)
+		return -ENOENT;
+	len = snprintf(path, size, "%s%s", dir, sub);
+	return len < 0 || (size_t)len >= size ? -ENAMETOOLONG : 0;
+}
+
 int hvp_runtime_socket(char *path, size_t size, const char *name)
 {
 	char dir[PATH_MAX];

@@ -22,6 +22,12 @@ bool hvp_name_valid(const char *name);
  */
 int hvp_runtime_dir(char *path, size_t size);
 
+/*
+ * Likewise the directory of logs: $HVPOKE_RUNTIME_DIR/log, else /var/log/hvpoke for root, else
+ * $XDG_STATE_HOME/hvpoke, else ~/.local/state/hvpoke.
+ */
+int hvp_runtime_log_dir(char *path, size_t size);
+
 /* Write the path of the socket of VM @name. As above, or -EINVAL for a bad name. */
 int hvp_runtime_socket(char *path, size_t size, const char *name);
 

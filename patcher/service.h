@@ -47,6 +47,8 @@ void hvp_service_queue_add(void *ctx, struct hvp_call *call, struct json_object 
 void hvp_service_queue_show(void *ctx, struct hvp_call *call, struct json_object *params);
 void hvp_service_queue_clear(void *ctx, struct hvp_call *call, struct json_object *params);
 void hvp_service_queue_commit(void *ctx, struct hvp_call *call, struct json_object *params);
+void hvp_service_log(void *ctx, struct hvp_call *call, struct json_object *params);
+void hvp_service_undo(void *ctx, struct hvp_call *call, struct json_object *params);
 
 /* clang-format off */
 #define HVP_SERVICE_METHODS				\
@@ -61,7 +63,9 @@ void hvp_service_queue_commit(void *ctx, struct hvp_call *call, struct json_obje
 	{"queue-add", hvp_service_queue_add},		\
 	{"queue-show", hvp_service_queue_show},		\
 	{"queue-clear", hvp_service_queue_clear},	\
-	{"queue-commit", hvp_service_queue_commit}
+	{"queue-commit", hvp_service_queue_commit},	\
+	{"log", hvp_service_log},			\
+	{"undo", hvp_service_undo}
 /* clang-format on */
 
 #endif /* HVP_SERVICE_H */

@@ -158,14 +158,38 @@ bool service_take_change(struct hvp_call *call, struct json_object *change,
 	return false;
 }
 
+/* "on NAME", or a query as it is. */
+static void describe(struct hvp_origin *origin, const struct kind *kind, struct json_object *params)
+{
+	if (kind->takes_enable)
+		hvp_origin_add(origin,
+			       json_object_get_boolean(json_object_object_get(params, "enable"))
+				       ? "on "
+				       : "off ");
+	hvp_origin_add(origin, json_object_get_string(json_object_object_get(params, kind->text)));
+}
+
+void service_describe(struct hvp_origin *origin, struct json_object *change)
+{
+	const char *method = json_object_get_string(json_object_object_get(change, "change"));
+
+	hvp_origin_add(origin, method);
+	hvp_origin_add(origin, " ");
+	describe(origin, find_kind(method), change);
+}
+
 static void change(void *ctx, struct hvp_call *call, struct json_object *params, const char *method)
 {
+	struct hvp_origin origin = {0};
 	struct service_wish wish = {.timeout_ms = SERVICE_TIMEOUT_MS,
+				    .origin = &origin,
 				    .answer = service_change_answer};
 	struct hvp_queries queries = {0};
 
 	if (!take_change(call, find_kind(method), params, &wish, &queries))
 		return;
+	snprintf(origin.method, sizeof(origin.method), "%s", method);
+	describe(&origin, find_kind(method), params);
 	service_submit(ctx, call, &wish, &queries);
 	hvp_queries_free(&queries);
 }
@@ -236,7 +260,9 @@ static bool take_scope(struct hvp_call *call, struct json_object *value, struct 
 
 void hvp_service_scope(void *ctx, struct hvp_call *call, struct json_object *params)
 {
-	struct service_wish wish = {.timeout_ms = SERVICE_TIMEOUT_MS, .answer = scope_answer};
+	struct hvp_origin origin = {.method = "scope"};
+	struct service_wish wish = {
+		.timeout_ms = SERVICE_TIMEOUT_MS, .origin = &origin, .answer = scope_answer};
 	struct hvp_query_error error;
 	struct hvp_queries queries;
 	bool set = false;
@@ -259,6 +285,7 @@ void hvp_service_scope(void *ctx, struct hvp_call *call, struct json_object *par
 	} else if (hvp_change_scope(wish.scope, &queries, &error)) {
 		hvp_call_fail(call, "internal", NULL, "out of memory");
 	} else {
+		hvp_origin_add(&origin, hvp_scope_name(wish.scope));
 		service_submit(ctx, call, &wish, &queries);
 		hvp_queries_free(&queries);
 	}

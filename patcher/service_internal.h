@@ -14,6 +14,7 @@
  * service_change.c	toggle, key, event and scope: a change as a request of its own
  * service_queue.c	several changes, prepared one by one, as one request
  * service_keys.c	the guest's static keys, a page at a time
+ * service_log.c	what was done, and by whom; undo
  */
 
 /* A JSON string of @text, at most @size bytes, fit to be shown. */
@@ -36,6 +37,9 @@ struct service_wish {
 	unsigned int idle_ms;
 	unsigned int timeout_ms;
 	uint32_t scope; /* for service_change.c */
+	uint64_t undo;	/* with HVPOKE_REQ_UNDO: the batch's id */
+	/* For the log; service_submit() adds who it is. NULL: not recorded. */
+	struct hvp_origin *origin;
 	/* Answers the request's call; on the thread that rang the doorbell. */
 	void (*answer)(struct service_request *request, const struct hvp_outcome *outcome);
 };
@@ -73,6 +77,8 @@ bool service_fail_unknown(struct hvp_call *call, const char *method, const char 
 
 /* service_change.c */
 
+/* Append to @origin what @change, an element of "changes" that is good, says. */
+void service_describe(struct hvp_origin *origin, struct json_object *change);
 /*
  * The records of @change, an element of "changes". True (release with
  * hvp_queries_free()), or the call was failed.

@@ -167,18 +167,30 @@ static bool commit_params(struct hvp_call *call, struct json_object *params,
 	return false;
 }
 
+static void describe_all(struct hvp_origin *origin, struct json_object *changes)
+{
+	for (size_t i = 0; i < json_object_array_length(changes); i++) {
+		hvp_origin_add(origin, i ? "; " : "");
+		service_describe(origin, json_object_array_get_idx(changes, i));
+	}
+}
+
 /* What the guest was given is no longer queued, whatever becomes of it there. */
 void hvp_service_queue_commit(void *ctx, struct hvp_call *call, struct json_object *params)
 {
+	struct hvp_origin origin = {.method = "queue-commit"};
 	struct service_wish wish = {.timeout_ms = SERVICE_TIMEOUT_MS,
+				    .origin = &origin,
 				    .answer = service_change_answer};
 	struct hvp_service *service = ctx;
 	struct hvp_queue copy;
 
 	if (!new_copy(&copy, service, call))
 		return;
-	if (commit_params(call, params, &wish, &copy) &&
-	    service_submit(service, call, &wish, &copy.records))
-		queue_release(&service->queue);
+	if (commit_params(call, params, &wish, &copy)) {
+		describe_all(&origin, copy.changes);
+		if (service_submit(service, call, &wish, &copy.records))
+			queue_release(&service->queue);
+	}
 	queue_release(&copy);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit.h"
 #include "service_internal.h"
 
 #define MAX_TIMEOUT_MS 3600000
@@ -78,6 +79,23 @@ void service_fail_no_agent(struct hvp_call *call)
 		      "no agent is registered: load hvpoke.ko in the guest");
 }
 
+/* What is not handed over leaves a trace, too: @code, as the client gets it. */
+static void record_refused(struct hvp_service *service, const struct service_wish *wish,
+			   const char *code)
+{
+	hvp_audit_unanswered(hvp_guest_audit(service->guest), wish->origin, "refused", code);
+}
+
+static const char *submit_code(int err)
+{
+	switch (err) {
+	case -ENODEV: return "no-agent";
+	case -EBUSY: return "busy";
+	case -E2BIG: return "bad-query";
+	default: return "internal";
+	}
+}
+
 static void fail_submit(struct hvp_service *service, struct hvp_call *call, int err)
 {
 	switch (err) {
@@ -100,10 +118,23 @@ static void fail_submit(struct hvp_service *service, struct hvp_call *call, int 
 bool service_submit(struct hvp_service *service, struct hvp_call *call,
 		    const struct service_wish *wish, const struct hvp_queries *queries)
 {
+	struct hvp_submission submission = {
+		.flags = wish->flags,
+		.idle_ms = wish->idle_ms,
+		.queries = queries,
+		.undo = wish->undo,
+		.origin = wish->origin,
+		.done = done,
+	};
 	struct service_request *request;
 	int64_t id;
 
+	if (wish->origin) {
+		hvp_call_peer(call, &wish->origin->uid, &wish->origin->pid);
+		wish->origin->native = wish->flags & HVPOKE_REQ_NATIVE;
+	}
 	if (service->is_paused && service->is_paused(service)) {
+		record_refused(service, wish, "paused");
 		hvp_call_fail(call, "paused", NULL,
 			      "the VM is paused, so its guest cannot answer: resume it first");
 		return false;
@@ -118,13 +149,17 @@ bool service_submit(struct hvp_service *service, struct hvp_call *call,
 	request->wish = *wish;
 	request->int3_before = service_int3_hits(service);
 	hvp_call_set_timeout(call, wish->timeout_ms, expired, request);
-	id = hvp_guest_submit(service->guest, wish->flags, wish->idle_ms, queries, done, request);
+	request->wish.origin = NULL; /* it is the caller's */
+	submission.arg = request;
+	id = hvp_guest_submit_request(service->guest, &submission);
 	/* done() may have answered already; the request lives until we are back in the server. */
-	if (id > 0)
+	if (id > 0) {
 		request->id = (uint64_t)id;
-	else
-		fail_submit(service, call, (int)id);
-	return id > 0;
+		return true;
+	}
+	record_refused(service, wish, submit_code((int)id));
+	fail_submit(service, call, (int)id);
+	return false;
 }
 
 bool service_take_int(struct hvp_call *call, const char *key, struct json_object *value,

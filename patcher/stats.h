@@ -12,6 +12,7 @@ struct hvp_batch_result {
 	enum hvpoke_status status;
 	uint32_t bad_index; /* or HVPOKE_NO_INDEX */
 	uint32_t written;
+	uint64_t id; /* of its record in the log; 0: it has none */
 	bool paused; /* the times below are valid */
 	struct hvp_pause_times times;
 	uint64_t pause_ns; /* pause() called until resume() returned */

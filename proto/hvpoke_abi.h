@@ -128,13 +128,15 @@ struct hvpoke_page_list {
 
 /*
  * One piece of text that the agent may patch: contiguous in guest physical
- * memory and in the guest's kernel addresses.
+ * memory and in the guest's kernel addresses. @serial tells it from any other text that
+ * the same agent has registered, also from what is later found at the same place (a module
+ * that was loaded again): what the host remembers of the one is never done to the other.
  */
 struct hvpoke_range {
 	__u64 gpa;		/* IN */
 	__u64 gva;		/* IN */
 	__u64 len;		/* IN bytes, not 0 */
-	__u64 reserved;		/* IN 0 */
+	__u64 serial;		/* IN */
 };
 
 #define HVPOKE_RANGES_PER_PAGE	(HVPOKE_PAGE_SIZE / sizeof(struct hvpoke_range))
@@ -208,6 +210,15 @@ struct hvpoke_entry {
 #define HVPOKE_ENTRIES_PER_PAGE	(HVPOKE_PAGE_SIZE / sizeof(struct hvpoke_entry))
 
 /*
+ * Write the old bytes of the batch that the host request in progress says (HVPOKE_REQ_UNDO)
+ * where its new ones stand. The host has kept them: nr_entries and entries_gpa are 0. As
+ * any other batch it is applied whole or not at all; NO_REQUEST: there is no such request
+ * or the batch is kept no more, NOT_TEXT: some of its text has gone. @bad_index counts
+ * the sites of that batch.
+ */
+#define HVPOKE_BATCH_UNDO	(1u << 0)
+
+/*
  * BATCH. entries_gpa leads to nr_entries structs hvpoke_entry, sorted by gpa,
  * not overlapping. Applied whole or not at all. An empty batch is valid: the
  * host pauses and resumes, and nothing else.
@@ -216,7 +227,7 @@ struct hvpoke_entry {
 #define HVPOKE_NO_INDEX		0xffffffffu
 struct hvpoke_batch {
 	__u32 nr_entries;	/* IN */
-	__u32 flags;		/* IN 0 */
+	__u32 flags;		/* IN HVPOKE_BATCH_* */
 	__u64 entries_gpa;	/* IN page list of entries; ignored if nr_entries is 0 */
 	__u32 bad_index;	/* OUT first offender, or HVPOKE_NO_INDEX */
 	__u32 written;		/* OUT sites written: all or 0 */
@@ -233,6 +244,7 @@ struct hvpoke_batch {
 #define HVPOKE_REQ_NATIVE	(1u << 0)	/* go the kernel's own way */
 #define HVPOKE_REQ_COUNT_IDLE	(1u << 1)	/* patch nothing for idle_ms, count IPIs */
 #define HVPOKE_REQ_LIST_KEYS	(1u << 2)	/* change nothing, list static keys */
+#define HVPOKE_REQ_UNDO		(1u << 3)	/* send a batch with HVPOKE_BATCH_UNDO */
 
 /* Terms that a `!` stands before. */
 #define HVPOKE_NEG_FUNC		(1u << 0)

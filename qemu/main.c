@@ -36,6 +36,8 @@ struct arguments {
 	const char *group; /* NULL: the default one, if there is such a group */
 	uint64_t shm_size;
 	struct hvp_limits limits;
+	const char *log_dir; /* NULL: the default one */
+	uint64_t log_mib, log_files;
 };
 
 static const char usage[] =
@@ -46,6 +48,9 @@ static const char usage[] =
 	")\n"
 	"  --group GROUP         who may connect besides root (" DEFAULT_GROUP ")\n"
 	"  --shared-memory MIB   memory that each guest shares with us, a power of two (4)\n"
+	"  --log-dir DIR|none    where the log of what was patched is (/var/log/hvpoke)\n"
+	"  --log-size MIB        when a file of it is full (4)\n"
+	"  --log-files N         how many files are kept of each guest (4)\n"
 	"\n"
 	"Of each guest; what is more than that, the guest does itself:\n"
 	"  --max-sites N         largest batch to take (1048576)\n"
@@ -54,18 +59,20 @@ static const char usage[] =
 	"  --max-paused-ms MS    time to pause it in limit-seconds; 0: no bound (9000)\n"
 	"  --limit-seconds S     what the two before are counted over (10)\n";
 
-static const struct limit_option {
+static const struct number_option {
 	const char *name;
-	size_t offset; /* in struct hvp_limits */
+	size_t offset; /* in struct arguments */
 	uint64_t min, max;
-} limit_options[] = {
-	{"max-sites", offsetof(struct hvp_limits, max_sites), 0, HVPOKE_MAX_SITES},
-	{"max-requests", offsetof(struct hvp_limits, max_requests), 1, HVP_MOST_REQUESTS},
-	{"max-pauses", offsetof(struct hvp_limits, max_pauses), 0, HVP_MOST_PAUSES},
-	{"max-paused-ms", offsetof(struct hvp_limits, max_paused_ms), 0, HVP_MOST_PAUSED_MS},
-	{"limit-seconds", offsetof(struct hvp_limits, seconds), 1, HVP_MOST_LIMIT_SECONDS},
+} number_options[] = {
+	{"max-sites", offsetof(struct arguments, limits.max_sites), 0, HVPOKE_MAX_SITES},
+	{"max-requests", offsetof(struct arguments, limits.max_requests), 1, HVP_MOST_REQUESTS},
+	{"max-pauses", offsetof(struct arguments, limits.max_pauses), 0, HVP_MOST_PAUSES},
+	{"max-paused-ms", offsetof(struct arguments, limits.max_paused_ms), 0, HVP_MOST_PAUSED_MS},
+	{"limit-seconds", offsetof(struct arguments, limits.seconds), 1, HVP_MOST_LIMIT_SECONDS},
+	{"log-size", offsetof(struct arguments, log_mib), 1, 1 << 20},
+	{"log-files", offsetof(struct arguments, log_files), 1, 1000},
 };
-#define LIMIT_OPTION 256 /* getopt's value for the first of them */
+#define NUMBER_OPTION 256 /* getopt's value for the first of them */
 
 static int wrong(const char *problem, const char *what)
 {
@@ -73,7 +80,7 @@ static int wrong(const char *problem, const char *what)
 	return USAGE;
 }
 
-static int take_limit(struct hvp_limits *limits, const struct limit_option *option)
+static int take_number(struct arguments *arguments, const struct number_option *option)
 {
 	unsigned long long value;
 	char expected[96], *end;
@@ -88,7 +95,7 @@ static int take_limit(struct hvp_limits *limits, const struct limit_option *opti
 			 (unsigned long long)option->max);
 		return wrong(expected, optarg);
 	}
-	*(uint64_t *)((char *)limits + option->offset) = value;
+	*(uint64_t *)((char *)arguments + option->offset) = value;
 	return DONE;
 }
 
@@ -99,13 +106,16 @@ static int parse(struct arguments *arguments, int argc, char **argv)
 		{"socket-dir", required_argument, NULL, 'd'},
 		{"group", required_argument, NULL, 'g'},
 		{"shared-memory", required_argument, NULL, 'm'},
+		{"log-dir", required_argument, NULL, 'l'},
 		{"help", no_argument, NULL, 'h'},
 		{"version", no_argument, NULL, 'v'},
-		{"max-sites", required_argument, NULL, LIMIT_OPTION},
-		{"max-requests", required_argument, NULL, LIMIT_OPTION + 1},
-		{"max-pauses", required_argument, NULL, LIMIT_OPTION + 2},
-		{"max-paused-ms", required_argument, NULL, LIMIT_OPTION + 3},
-		{"limit-seconds", required_argument, NULL, LIMIT_OPTION + 4},
+		{"max-sites", required_argument, NULL, NUMBER_OPTION},
+		{"max-requests", required_argument, NULL, NUMBER_OPTION + 1},
+		{"max-pauses", required_argument, NULL, NUMBER_OPTION + 2},
+		{"max-paused-ms", required_argument, NULL, NUMBER_OPTION + 3},
+		{"limit-seconds", required_argument, NULL, NUMBER_OPTION + 4},
+		{"log-size", required_argument, NULL, NUMBER_OPTION + 5},
+		{"log-files", required_argument, NULL, NUMBER_OPTION + 6},
 		{},
 	};
 	unsigned long long mib;
@@ -117,6 +127,13 @@ static int parse(struct arguments *arguments, int argc, char **argv)
 		switch (option) {
 		case 'd': arguments->dir = optarg; break;
 		case 'g': arguments->group = optarg; break;
+		case 'l':
+			if (strcmp(optarg, "none") != 0 && optarg[0] != '/')
+				return wrong("--log-dir must be none, or the whole path of a "
+					     "directory, not ",
+					     optarg);
+			arguments->log_dir = optarg;
+			break;
 		case 'm':
 			mib = strtoull(optarg, &end, 10);
 			if (*end || mib < HVPOKE_SHM_MIN_SIZE >> 20 ||
@@ -129,8 +146,8 @@ static int parse(struct arguments *arguments, int argc, char **argv)
 		case 'h': fputs(usage, stdout); return -1;
 		case 'v': puts("hvpoked " HVP_VERSION); return -1;
 		case ':': return wrong("a value is missing after ", argv[optind - 1]);
-		case LIMIT_OPTION ... LIMIT_OPTION + 4:
-			if (take_limit(&arguments->limits, &limit_options[option - LIMIT_OPTION]))
+		case NUMBER_OPTION ... NUMBER_OPTION + 6:
+			if (take_number(arguments, &number_options[option - NUMBER_OPTION]))
 				return USAGE;
 			break;
 		default: return wrong("unknown option ", argv[optind - 1]);
@@ -227,6 +244,13 @@ static int serve(const struct arguments *arguments)
 {
 	struct loop_watch signals = {.fd = -1};
 	struct message message = {};
+	struct vm_config guests = {
+		.shm_size = arguments->shm_size,
+		.limits = arguments->limits,
+		.audit = {.dir = arguments->log_dir,
+			  .max_bytes = arguments->log_mib << 20,
+			  .nr_files = (unsigned int)arguments->log_files},
+	};
 	struct server server;
 	struct loop loop;
 	int err;
@@ -238,8 +262,7 @@ static int serve(const struct arguments *arguments)
 		say(LOG_ERR, "cannot set up the event loop: %s", strerrordesc_np(-err));
 		return FAILED;
 	}
-	err = server_open(&server, &loop, arguments->dir, arguments->shm_size, &arguments->limits,
-			  &message);
+	err = server_open(&server, &loop, arguments->dir, &guests, &message);
 	if (err) {
 		say(LOG_ERR, "%s", message.text);
 	} else {
@@ -256,8 +279,14 @@ static int serve(const struct arguments *arguments)
 int main(int argc, char **argv)
 {
 	struct arguments arguments = {
-		.dir = DEFAULT_DIR, .shm_size = HVPOKE_SHM_SIZE, .limits = HVP_LIMITS_DEFAULT};
+		.dir = DEFAULT_DIR,
+		.shm_size = HVPOKE_SHM_SIZE,
+		.limits = HVP_LIMITS_DEFAULT,
+		.log_mib = HVP_AUDIT_MAX_BYTES >> 20,
+		.log_files = HVP_AUDIT_NR_FILES,
+	};
 	int err = parse(&arguments, argc, argv), lock;
+	char log_dir[PATH_MAX];
 
 	if (err)
 		return err < 0 ? DONE : err;
@@ -270,6 +299,10 @@ int main(int argc, char **argv)
 		    strerrordesc_np(-err));
 		return FAILED;
 	}
+	if (!arguments.log_dir && !hvp_runtime_log_dir(log_dir, sizeof(log_dir)))
+		arguments.log_dir = log_dir;
+	else if (arguments.log_dir && !strcmp(arguments.log_dir, "none"))
+		arguments.log_dir = NULL;
 	err = choose_group(&arguments);
 	if (err)
 		return err;

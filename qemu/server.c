@@ -323,8 +323,8 @@ static int make_paths(struct server *server, const char *dir, struct message *me
 	return 0;
 }
 
-int server_open(struct server *server, struct loop *loop, const char *dir, uint64_t shm_size,
-		const struct hvp_limits *limits, struct message *message)
+int server_open(struct server *server, struct loop *loop, const char *dir,
+		const struct vm_config *guests, struct message *message)
 {
 	int err;
 
@@ -338,13 +338,10 @@ int server_open(struct server *server, struct loop *loop, const char *dir, uint6
 	if (pipe2(server->finished, O_CLOEXEC | O_NONBLOCK) < 0)
 		return message_set(message, -errno, "cannot make a pipe: %s",
 				   strerrordesc_np(errno));
-	server->config = (struct vm_config){
-		.state_dir = server->state_dir,
-		.socket_dir = dir,
-		.shm_size = shm_size,
-		.limits = *limits,
-		.finished = server->finished[1],
-	};
+	server->config = *guests;
+	server->config.state_dir = server->state_dir;
+	server->config.socket_dir = dir;
+	server->config.finished = server->finished[1];
 	server->on_finished = (struct loop_watch){
 		.fd = server->finished[0],
 		.ready = on_finished,

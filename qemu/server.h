@@ -38,9 +38,12 @@ struct server {
 #define SERVER_MAX_VMS	   4096
 #define SERVER_MAX_WAITING 256
 
-/* @dir is ours. 0 or -errno with @message. */
-int server_open(struct server *server, struct loop *loop, const char *dir, uint64_t shm_size,
-		const struct hvp_limits *limits, struct message *message);
+/*
+ * @dir is ours. Of @guests the shared memory's size, the limits and the log count. 0 or -errno
+ * with @message.
+ */
+int server_open(struct server *server, struct loop *loop, const char *dir,
+		const struct vm_config *guests, struct message *message);
 /* Leave the guests as they are, for the next hvpoked. */
 void server_close(struct server *server);
 

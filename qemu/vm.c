@@ -30,6 +30,7 @@ void vm_free(struct vm *vm)
 
 	vm_control_close(vm);
 	hvp_guest_free(vm->guest);
+	hvp_audit_close(vm->audit);
 	text_release(&vm->text);
 	qmp_close(&vm->qmp);
 	if (vm->record)
@@ -205,6 +206,7 @@ static struct vm *allocate(const struct vm_config *config, pid_t pid)
 	vm->inbox[0] = vm->inbox[1] = vm->record_file = vm->loop.epoll = vm->text.memory = -1;
 	vm->state_dir = config->state_dir;
 	vm->finished = config->finished;
+	vm->audit_config = &config->audit;
 	vm->text.qmp = &vm->qmp;
 	vm->ram_stale = true;
 	snprintf(vm->log_name, sizeof(vm->log_name), "QEMU %d", (int)pid);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
+#include "audit.h"
 #include "guest.h"
 #include "loop.h"
 #include "qmp.h"
@@ -66,6 +67,8 @@ struct vm {
 	struct text text;
 
 	struct hvp_control *control;
+	const struct hvp_audit_config *audit_config;
+	struct hvp_audit *audit; /* from the first time that the guest has a name */
 	char control_path[108];
 
 	struct loop loop;
@@ -96,6 +99,7 @@ struct vm_config {
 	const char *socket_dir; /* where QEMU may connect to */
 	uint64_t shm_size;
 	struct hvp_limits limits; /* of each */
+	struct hvp_audit_config audit;
 	int finished;
 };
 

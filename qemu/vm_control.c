@@ -103,12 +103,32 @@ static void on_control(void *ctx, uint32_t events)
 		vm_monitor_work(vm);
 }
 
+/* A log that cannot be had is no reason not to serve the guest. */
+static void open_audit(struct vm *vm)
+{
+	const struct hvp_audit_config none = {};
+	int err;
+
+	if (vm->audit)
+		return;
+	err = hvp_audit_open(&vm->audit, vm->audit_config, vm->name);
+	if (err && vm->audit_config->dir) {
+		say(LOG_ERR, "%s: nothing is recorded: no log in %s: %s", vm->log_name,
+		    vm->audit_config->dir,
+		    err == -EPERM ? HVP_AUDIT_NOT_OURS : strerrordesc_np(-err));
+		err = hvp_audit_open(&vm->audit, &none, vm->name);
+	}
+	if (!err)
+		hvp_guest_set_audit(vm->guest, vm->audit);
+}
+
 int vm_control_open(struct vm *vm)
 {
 	int err;
 
 	if (vm->control)
 		return 0;
+	open_audit(vm);
 	vm->service = (struct hvp_service){
 		.name = vm->name,
 		.guest = vm->guest,

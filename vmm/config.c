@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../proto/hvpoke_abi.h"
+#include "audit.h"
 #include "config.h"
 #include "memory.h"
 #include "runtime.h"
@@ -35,6 +36,13 @@ static const char *check_serial_input(const char *value)
 	if (!strcmp(value, "same") || !strcmp(value, "none") || is_file(value))
 		return NULL;
 	return "same, none or file:PATH";
+}
+
+static const char *check_audit(const char *value)
+{
+	if (!strcmp(value, "none") || value[0] == '/')
+		return NULL;
+	return "none, or the whole path of a directory";
 }
 
 #define KEY_AT(field) .offset = offsetof(struct config, field)
@@ -71,6 +79,12 @@ const struct config_key config_keys[] = {
 	 .help = "time to pause the guest in limit-seconds; 0: no bound"},
 	{"limit_seconds", CONFIG_NUMBER, KEY_AT(limits.seconds), .min = 1,
 	 .max = HVP_MOST_LIMIT_SECONDS, .arg = "S", .help = "what the two before are counted over"},
+	{"audit", CONFIG_STRING, KEY_AT(audit), PATH_LENGTH, .check = check_audit,
+	 .arg = "DIR|none", .help = "where the log of what was patched is (default: the man page)"},
+	{"audit_size", CONFIG_SIZE, KEY_AT(audit_size), .min = 64 << 10, .max = 1ull << 40,
+	 .arg = "SIZE", .help = "when a file of the log is full, with K, M or G"},
+	{"audit_files", CONFIG_NUMBER, KEY_AT(audit_files), .min = 1, .max = 1000, .arg = "N",
+	 .help = "how many files of the log are kept"},
 	{"on_reboot", CONFIG_CHOICE, KEY_AT(restart), .choices = {"exit", "restart"},
 	 .arg = "restart|exit", .help = "what a reboot of the guest does"},
 	{"count_int3", CONFIG_BOOL, KEY_AT(count_int3), .arg = "yes|no",
@@ -156,6 +170,8 @@ int config_init(struct config *config)
 		.serial = strdup("stdio"),
 		.serial_input = strdup("same"),
 		.limits = HVP_LIMITS_DEFAULT,
+		.audit_size = HVP_AUDIT_MAX_BYTES,
+		.audit_files = HVP_AUDIT_NR_FILES,
 		.restart = true,
 	};
 	if (config->name && config->cmdline && config->serial && config->serial_input)
@@ -173,5 +189,6 @@ void config_release(struct config *config)
 	free(config->serial);
 	free(config->serial_input);
 	free(config->control);
+	free(config->audit);
 	*config = (struct config){};
 }

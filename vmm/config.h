@@ -22,6 +22,9 @@ struct config {
 	char *serial_input;
 	char *control;
 	struct hvp_limits limits;
+	char *audit;	     /* the log's directory, or "none" */
+	uint64_t audit_size; /* bytes of one file */
+	uint64_t audit_files;
 	bool restart; /* on_reboot: else exit */
 	bool count_int3;
 };

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* vm_control.c - the VM's control socket and its methods. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "audit.h"
 #include "json_build.h"
 #include "kvm_backend.h"
 #include "runtime.h"
@@ -176,10 +178,46 @@ static int choose_path(struct vm_control *control, struct message *message)
 	return 0;
 }
 
+/*
+ * A log that was asked for must be there. The one that is there by itself is not worth a VM that
+ * does not start: it says so, and batches have their ids all the same.
+ */
+static int open_audit(struct vm_control *control, struct message *message)
+{
+	const struct config *config = control->config;
+	struct hvp_audit_config audit = {
+		.max_bytes = config->audit_size,
+		.nr_files = (unsigned int)config->audit_files,
+	};
+	char dir[PATH_MAX];
+	int err = 0;
+
+	if (!config->audit)
+		err = hvp_runtime_log_dir(dir, sizeof(dir));
+	else
+		snprintf(dir, sizeof(dir), "%s", config->audit);
+	if (!err && strcmp(dir, "none") != 0)
+		audit.dir = dir;
+	if (!err)
+		err = hvp_audit_open(&control->audit, &audit, config->name);
+	if (!err)
+		return 0;
+	if (config->audit)
+		return message_set(message, err, "cannot write a log in %s: %s", dir,
+				   err == -EPERM ? HVP_AUDIT_NOT_OURS : strerror(-err));
+	fprintf(stderr, "hvpoke-vmm: nothing is recorded: no log in %s: %s; --audit DIR or none\n",
+		err == -ENOENT ? "any directory" : dir,
+		err == -EPERM ? HVP_AUDIT_NOT_OURS : strerror(-err));
+	audit.dir = NULL;
+	return hvp_audit_open(&control->audit, &audit, config->name);
+}
+
 int vm_control_open(struct vm_control *control, struct message *message)
 {
 	int err = choose_path(control, message);
 
+	if (!err)
+		err = open_audit(control, message);
 	if (err)
 		return err;
 	vm_control_machine(control, control->machine);
@@ -212,6 +250,8 @@ void vm_control_close(struct vm_control *control)
 		hvp_control_close(control->server);
 	control->server = NULL;
 	hvp_service_release(&control->service);
+	hvp_audit_close(control->audit);
+	control->audit = NULL;
 }
 
 void vm_control_settle(struct vm_control *control)
@@ -219,12 +259,14 @@ void vm_control_settle(struct vm_control *control)
 	hvp_guest_reset(control->service.guest);
 	/* Deliver, so that no call is left that knows the guest. */
 	hvp_control_work(control->server);
+	hvp_guest_set_audit(control->service.guest, NULL);
 }
 
 void vm_control_machine(struct vm_control *control, struct machine *machine)
 {
 	control->machine = machine;
 	control->service.guest = machine->vm.guest;
+	hvp_guest_set_audit(machine->vm.guest, control->audit);
 	/* Without it "int3" is null in results: not counted is not 0. */
 	control->service.int3_hits = int3_counted(&machine->vm) ? int3_hits : NULL;
 }

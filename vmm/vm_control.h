@@ -21,6 +21,7 @@ struct vm_control {
 	struct machine *machine;
 	const struct console *console;
 	struct hvp_control *server; /* NULL before vm_control_open() */
+	struct hvp_audit *audit;    /* likewise; stays over reboots */
 	struct loop *loop;
 	struct loop_watch watch;
 	uint64_t start_cpu_us; /* CPU time of this process up to the first vm_start() */

@@ -27,14 +27,14 @@ _hvpoke_vms()
 _hvpoke()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} command='' verb='' word words='' i args=0
-	local commands='list info toggle key event queue scope stats idle pause resume quit libvirt-setup help'
+	local commands='list info toggle key event queue scope stats log undo idle pause resume quit libvirt-setup help'
 
 	COMPREPLY=()
 	# What stands before the cursor: the command, and how many arguments it has.
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		word=${COMP_WORDS[i]}
 		case $word in
-		--timeout | --connect | --socket-dir) ((i++)) ;;
+		--timeout | --connect | --socket-dir | --count) ((i++)) ;;
 		--*) ;;
 		*)
 			if [[ $command ]]; then
@@ -47,7 +47,7 @@ _hvpoke()
 		esac
 	done
 	case ${COMP_WORDS[COMP_CWORD - 1]} in
-	--timeout | --connect | --socket-dir) return ;;
+	--timeout | --connect | --socket-dir | --count) return ;;
 	esac
 
 	if [[ $cur == --* ]]; then
@@ -56,14 +56,15 @@ _hvpoke()
 		'') words='--json --connect --help --version' ;;
 		libvirt-setup) words+=' --socket-dir --yes' ;;
 		toggle | key | event | queue) words+=' --native --timeout' ;;
-		idle | scope) words+=' --timeout' ;;
+		log) words+=' --count --follow' ;;
+		idle | scope | undo) words+=' --timeout' ;;
 		esac
 	elif [[ ! $command ]]; then
 		words=$commands
 	elif ((args == 0)); then
 		case $command in
 		help) words=$commands ;;
-		info | toggle | key | event | queue | scope | stats | idle | pause | resume | quit)
+		info | toggle | key | event | queue | scope | stats | log | undo | idle | pause | resume | quit)
 			if [[ $cur == */* ]]; then
 				compopt -o filenames 2>/dev/null
 				mapfile -t COMPREPLY < <(compgen -f -- "$cur")

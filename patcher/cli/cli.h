@@ -12,8 +12,8 @@
 
 /*
  * hvpoke(1). main.c picks the subcommand, each of which is a file of its name:
- * list, info, toggle, key, event, queue, scope, idle, stats, pause, resume, quit,
- * libvirt-setup, help. They share
+ * list, info, toggle, key, event, queue, scope, idle, stats, log, undo, pause, resume,
+ * quit, libvirt-setup, help. They share
  *
  *   options.c	the command line
  *   vm.c	from a VM's name to a connection, and one request over it
@@ -42,6 +42,8 @@ struct options {
 	bool native;
 	bool help;
 	bool yes;
+	bool follow;
+	unsigned int count;	 /* 0: the command's own */
 	const char *socket_dir;	 /* hvpoked's, or NULL */
 	const char *connect;	 /* libvirt's URI, or NULL: VMs are found by their sockets */
 	unsigned int timeout_ms; /* 0: the command's own */
@@ -52,6 +54,8 @@ struct options {
 #define TAKES_NATIVE  (1u << 0)
 #define TAKES_TIMEOUT (1u << 1)
 #define TAKES_SETUP   (1u << 2)
+#define TAKES_LOG     (1u << 3)
+#define MAX_COUNT     1000 /* of --count; as the server has it */
 
 struct command {
 	const char *name;
@@ -77,6 +81,8 @@ int cmd_stats(const struct options *options);
 int cmd_pause(const struct options *options);
 int cmd_resume(const struct options *options);
 int cmd_quit(const struct options *options);
+int cmd_log(const struct options *options);
+int cmd_undo(const struct options *options);
 int cmd_libvirt_setup(const struct options *options);
 int cmd_help(const struct options *options);
 
@@ -107,6 +113,7 @@ struct row {
 int print_json(const struct options *options, struct json_object *object);
 /* Members as "label  value" lines, units by the names. */
 void print_object(struct json_object *object);
+/* @titles: NULL: none. */
 void print_rows(const char *const *titles, int nr_columns, const struct row *rows, int nr_rows);
 /* The cells and @rows itself, which may be NULL. */
 void free_rows(struct row *rows, int nr_rows);

@@ -36,6 +36,18 @@ static int take_timeout(struct options *options, const char *value)
 	return DONE;
 }
 
+static int take_count(struct options *options, const char *value)
+{
+	char *end = NULL;
+	long count = value ? strtol(value, &end, 10) : 0;
+
+	if (!value || *end || count < 1 || count > MAX_COUNT)
+		return options_wrong(options, "--count needs a number from 1 to 1000, not ",
+				     value ? value : "nothing");
+	options->count = (unsigned int)count;
+	return DONE;
+}
+
 /* One option; @next is the argument after it. @used is set if it was taken. */
 static int take_option(struct options *options, const char *option, const char *next, bool *used)
 {
@@ -61,6 +73,11 @@ static int take_option(struct options *options, const char *option, const char *
 				options, "--connect needs libvirt's URI, as qemu:///system", "");
 		*used = true;
 		options->connect = next;
+	} else if (!strcmp(option, "--follow") && takes & TAKES_LOG) {
+		options->follow = true;
+	} else if (!strcmp(option, "--count") && takes & TAKES_LOG) {
+		*used = true;
+		return take_count(options, next);
 	} else if (!strcmp(option, "--native") && takes & TAKES_NATIVE) {
 		options->native = true;
 	} else if (!strcmp(option, "--timeout") && takes & TAKES_TIMEOUT) {

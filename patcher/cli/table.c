@@ -133,14 +133,14 @@ void print_rows(const char *const *titles, int nr_columns, const struct row *row
 	int column, row, width;
 
 	for (column = 0; column < nr_columns; column++) {
-		widths[column] = (int)strlen(titles[column]);
+		widths[column] = titles ? (int)strlen(titles[column]) : 0;
 		for (row = 0; row < nr_rows; row++) {
 			width = rows[row].cells[column] ? (int)strlen(rows[row].cells[column]) : 1;
 			if (width > widths[column])
 				widths[column] = width;
 		}
 	}
-	for (row = -1; row < nr_rows; row++) {
+	for (row = titles ? -1 : 0; row < nr_rows; row++) {
 		for (column = 0; column < nr_columns; column++) {
 			const char *cell = row < 0 ? titles[column] : rows[row].cells[column];
 
