@@ -89,6 +89,8 @@ const struct config_key config_keys[] = {
 	 .arg = "restart|exit", .help = "what a reboot of the guest does"},
 	{"count_int3", CONFIG_BOOL, KEY_AT(count_int3), .arg = "yes|no",
 	 .help = "count the guest's INT3 hits: each then costs an exit"},
+	{"sandbox", CONFIG_BOOL, KEY_AT(sandbox), .arg = "yes|no",
+	 .help = "give up all rights that a running VM does not need"},
 };
 const size_t config_nr_keys = sizeof(config_keys) / sizeof(*config_keys);
 
@@ -173,6 +175,7 @@ int config_init(struct config *config)
 		.audit_size = HVP_AUDIT_MAX_BYTES,
 		.audit_files = HVP_AUDIT_NR_FILES,
 		.restart = true,
+		.sandbox = true,
 	};
 	if (config->name && config->cmdline && config->serial && config->serial_input)
 		return 0;

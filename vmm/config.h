@@ -27,6 +27,7 @@ struct config {
 	uint64_t audit_files;
 	bool restart; /* on_reboot: else exit */
 	bool count_int3;
+	bool sandbox;
 };
 
 /* How a value is written and checked. */

@@ -72,6 +72,11 @@ static int walk(struct config *config, int argc, char **argv, struct config_args
 
 		if (special(argv[i], args))
 			continue;
+		if (!strcmp(argv[i], "--no-sandbox")) {
+			if (config)
+				config->sandbox = false;
+			continue;
+		}
 		if (strncmp(argv[i], "--", 2) != 0) {
 			if (argv[i][0] == '-' && argv[i][1])
 				return message_set(message, -EINVAL,

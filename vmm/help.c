@@ -34,12 +34,14 @@ int help_print(void)
 				*c = '-';
 		print_option(option, config_keys[i].help);
 	}
+	print_option("--no-sandbox", "the same as --sandbox no");
 	print_option("--check", "print the effective configuration as JSON, start nothing");
 	print_option("--help", "this text");
 	print_option("--version", "the program's version");
 	printf("\n"
 	       "Exit codes: 0 the guest powered off, 2 bad configuration, 3 the host lacks\n"
-	       "something or failed, 4 triple fault, 5 KVM could not run the guest.\n"
+	       "something or failed, 4 triple fault, 5 KVM could not run the guest, 7 the sandbox\n"
+	       "forbade a system call.\n"
 	       "hvpoke-vmm(1) has the details.\n");
 	return ferror(stdout) || fflush(stdout) ? VM_EXIT_HOST : 0;
 }

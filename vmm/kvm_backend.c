@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* kvm_backend.c - which KVM back end runs the guests. */
+/* kvm_backend.c - which KVM back end runs the guests. A host has one: hence file scope. */
+#include <pthread.h>
 #include <stddef.h>
 #include <unistd.h>
 
@@ -7,12 +8,10 @@
 
 #define PVM_MODULE "/sys/module/kvm_pvm"
 
-bool kvm_backend_may_be_software(void)
-{
-	return access(PVM_MODULE, F_OK) == 0;
-}
+static bool may_be_software;
+static const char *backend;
 
-const char *kvm_backend(void)
+static void look(void)
 {
 	/*
 	 * A back end is a module, or built in; either way it has a directory in
@@ -31,9 +30,28 @@ const char *kvm_backend(void)
 	for (size_t i = 0; i < sizeof(backends) / sizeof(*backends); i++) {
 		if (access(backends[i].path, F_OK) != 0)
 			continue;
-		if (found)
-			return "unknown";
-		found = backends[i].name;
+		found = found ? "unknown" : backends[i].name;
 	}
-	return found ? found : "unknown";
+	backend = found ? found : "unknown";
+	may_be_software = access(PVM_MODULE, F_OK) == 0;
+}
+
+/* Once: it does not change while a guest runs, and the sandbox does not look into /sys. */
+static void look_once(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, look);
+}
+
+bool kvm_backend_may_be_software(void)
+{
+	look_once();
+	return may_be_software;
+}
+
+const char *kvm_backend(void)
+{
+	look_once();
+	return backend;
 }

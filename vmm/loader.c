@@ -18,9 +18,20 @@
 #define BZIMAGE_MAGIC_OFFSET 0x202
 #define BZIMAGE_MAGIC	     "HdrS"
 
-int loader_open(struct loader_file *file, const char *path, struct message *message)
+/* It may have been written to since it was opened. */
+static int measure(struct loader_file *file, struct message *message)
 {
 	struct stat st;
+
+	if (fstat(file->fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return message_set(message, -EINVAL, "%s is not a regular file", file->path);
+	file->size = (uint64_t)st.st_size;
+	return 0;
+}
+
+int loader_open(struct loader_file *file, const char *path, struct message *message)
+{
+	int err;
 
 	/* O_NONBLOCK: a FIFO must give its error, not wait for a writer. */
 	*file = (struct loader_file){
@@ -29,17 +40,16 @@ int loader_open(struct loader_file *file, const char *path, struct message *mess
 	};
 	if (file->fd < 0)
 		return message_set(message, -errno, "cannot open %s: %s", path, strerror(errno));
-	if (fstat(file->fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+	err = measure(file, message);
+	if (err)
 		loader_close(file);
-		return message_set(message, -EINVAL, "%s is not a regular file", path);
-	}
-	file->size = (uint64_t)st.st_size;
-	return 0;
+	return err;
 }
 
 void loader_close(struct loader_file *file)
 {
-	close(file->fd);
+	if (file->fd >= 0)
+		close(file->fd);
 	file->fd = -1;
 }
 
@@ -117,66 +127,58 @@ static bool has_magic(const uint8_t *head, size_t len, size_t offset, const char
 	return len >= offset + strlen(magic) && !memcmp(head + offset, magic, strlen(magic));
 }
 
-int loader_load(struct memory *memory, const char *path, struct kernel_image *image,
+int loader_load(struct memory *memory, struct loader_file *file, struct kernel_image *image,
 		struct message *message)
 {
 	uint8_t head[BZIMAGE_MAGIC_OFFSET + sizeof(BZIMAGE_MAGIC)] = {};
-	struct loader_file file;
 	size_t len;
 	int err;
 
-	err = loader_open(&file, path, message);
+	err = measure(file, message);
 	if (err)
 		return err;
-	len = file.size < sizeof(head) ? file.size : sizeof(head);
-	err = loader_read(&file, head, len, 0, message);
+	len = file->size < sizeof(head) ? file->size : sizeof(head);
+	err = loader_read(file, head, len, 0, message);
 	if (err)
-		goto out;
-
+		return err;
 	if (has_magic(head, len, 0, ELFMAG))
-		err = loader_elf(memory, &file, image, message);
-	else if (has_magic(head, len, BZIMAGE_MAGIC_OFFSET, BZIMAGE_MAGIC))
-		err = loader_bzimage(memory, &file, image, message);
-	else
-		err = message_set(message, -ENOEXEC,
-				  "%s is no kernel: expected an ELF vmlinux or a bzImage, found "
-				  "neither magic in its first %zu bytes",
-				  path, len);
-out:
-	loader_close(&file);
-	return err;
+		return loader_elf(memory, file, image, message);
+	if (has_magic(head, len, BZIMAGE_MAGIC_OFFSET, BZIMAGE_MAGIC))
+		return loader_bzimage(memory, file, image, message);
+	return message_set(message, -ENOEXEC,
+			   "%s is no kernel: expected an ELF vmlinux or a bzImage, found "
+			   "neither magic in its first %zu bytes",
+			   file->path, len);
 }
 
-int loader_initrd(struct memory *memory, const char *path, const struct kernel_image *image,
+int loader_initrd(struct memory *memory, struct loader_file *file, const struct kernel_image *image,
 		  uint32_t *addr, uint32_t *size, struct message *message)
 {
-	struct loader_file file;
 	uint64_t top, at = 0;
 	int err;
 
-	err = loader_open(&file, path, message);
+	err = measure(file, message);
 	if (err)
 		return err;
 	/* All of memory->low is below 4 GiB, so the sums below fit. */
 	top = memory->low;
 	if (image->initrd_max < top)
 		top = image->initrd_max + 1;
-	if (file.size < top)
-		at = (top - file.size) & ~0xfffull;
-	if (file.size == 0)
-		err = message_set(message, -EINVAL, "%s is empty", path);
+	if (file->size < top)
+		at = (top - file->size) & ~0xfffull;
+	if (file->size == 0)
+		err = message_set(message, -EINVAL, "%s is empty", file->path);
 	else if (at < image->end)
 		err = message_set(message, -ENOSPC,
 				  "%s (%llu bytes) does not fit between the kernel's end at 0x%llx "
 				  "and 0x%llx: give the VM more memory",
-				  path, (unsigned long long)file.size,
+				  file->path, (unsigned long long)file->size,
 				  (unsigned long long)image->end, (unsigned long long)top);
 	else
-		err = loader_copy(memory, &file, at, file.size, 0, message);
+		err = loader_copy(memory, file, at, file->size, 0, message);
 	if (!err) {
 		*addr = (uint32_t)at;
-		*size = (uint32_t)file.size;
+		*size = (uint32_t)file->size;
 	}
-	loader_close(&file);
 	return err;
 }

@@ -22,29 +22,30 @@ struct kernel_image {
 	struct setup_header header; /* as the zero page is to hold it */
 };
 
+/* A file to be loaded, as often as the guest reboots. @path is borrowed, for messages. */
+struct loader_file {
+	int fd; /* -1: there is none */
+	const char *path;
+	uint64_t size; /* when it was last begun with */
+};
+
+/* A regular file. 0, or a negative errno with @message set. */
+int loader_open(struct loader_file *file, const char *path, struct message *message);
+void loader_close(struct loader_file *file);
+
 /*
- * Load the kernel in @path, an ELF vmlinux or a bzImage. Nothing in the file
+ * Load a kernel, an ELF vmlinux or a bzImage. Nothing in the file
  * is trusted. Returns 0, or a negative errno with @message set.
  */
-int loader_load(struct memory *memory, const char *path, struct kernel_image *image,
+int loader_load(struct memory *memory, struct loader_file *file, struct kernel_image *image,
 		struct message *message);
 
 /*
- * Load @path as high below 4 GiB's hole as @image allows, page aligned.
+ * Load @file as high below 4 GiB's hole as @image allows, page aligned.
  * Returns 0 with @addr and @size set, or a negative errno with @message set.
  */
-int loader_initrd(struct memory *memory, const char *path, const struct kernel_image *image,
+int loader_initrd(struct memory *memory, struct loader_file *file, const struct kernel_image *image,
 		  uint32_t *addr, uint32_t *size, struct message *message);
-
-/* A file that is being loaded. */
-struct loader_file {
-	int fd;
-	const char *path;
-	uint64_t size;
-};
-
-int loader_open(struct loader_file *file, const char *path, struct message *message);
-void loader_close(struct loader_file *file);
 /* Read exactly @len bytes from @offset; a shorter file is an error. */
 int loader_read(const struct loader_file *file, void *buf, uint64_t len, uint64_t offset,
 		struct message *message);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* machine.c - put a PC together: memory, vCPUs, devices, tables, kernel. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "acpi.h"
 #include "bootparams.h"
@@ -55,16 +57,46 @@ static int write_tables(struct vm *vm)
 	return 0;
 }
 
-static int load(struct vm *vm, const struct config *config, uint64_t *entry,
-		struct message *message)
+enum vm_exit machine_files_open(struct machine_files *files, const struct config *config)
+{
+	struct message message;
+	int err;
+
+	*files = (struct machine_files){.kvm = -1, .kernel.fd = -1, .initrd.fd = -1};
+	err = loader_open(&files->kernel, config->kernel, &message);
+	if (!err && config->initrd)
+		err = loader_open(&files->initrd, config->initrd, &message);
+	if (err) {
+		fprintf(stderr, "hvpoke-vmm: %s\n", message.text);
+		machine_files_close(files);
+		return VM_EXIT_USAGE;
+	}
+	files->kvm = vm_open_kvm(); /* prints what went wrong */
+	if (files->kvm >= 0)
+		return VM_EXIT_NONE;
+	machine_files_close(files);
+	return VM_EXIT_HOST;
+}
+
+void machine_files_close(struct machine_files *files)
+{
+	loader_close(&files->kernel);
+	loader_close(&files->initrd);
+	if (files->kvm >= 0)
+		close(files->kvm);
+	files->kvm = -1;
+}
+
+static int load(struct vm *vm, const struct config *config, struct machine_files *files,
+		uint64_t *entry, struct message *message)
 {
 	uint32_t initrd_addr = 0, initrd_size = 0;
 	struct kernel_image image;
 	int err;
 
-	err = loader_load(&vm->memory, config->kernel, &image, message);
-	if (!err && config->initrd)
-		err = loader_initrd(&vm->memory, config->initrd, &image, &initrd_addr, &initrd_size,
+	err = loader_load(&vm->memory, &files->kernel, &image, message);
+	if (!err && files->initrd.fd >= 0)
+		err = loader_initrd(&vm->memory, &files->initrd, &image, &initrd_addr, &initrd_size,
 				    message);
 	if (!err)
 		err = bootparams_write(&vm->memory, &image, config->cmdline, initrd_addr,
@@ -88,7 +120,7 @@ static int set_boot_vcpu(struct vm *vm, uint64_t entry)
 }
 
 enum vm_exit machine_create(struct machine *machine, const struct config *config,
-			    struct serial *serial)
+			    struct machine_files *files, struct serial *serial)
 {
 	struct vm *vm = &machine->vm;
 	struct message message;
@@ -97,7 +129,8 @@ enum vm_exit machine_create(struct machine *machine, const struct config *config
 	int err;
 
 	/* It prints what went wrong. */
-	if (vm_create(vm, (unsigned int)config->vcpus, config->memory) < 0)
+	if (vm_create_on(vm, fcntl(files->kvm, F_DUPFD_CLOEXEC, 0), (unsigned int)config->vcpus,
+			 config->memory) < 0)
 		return VM_EXIT_HOST;
 	vm->count_int3 = config->count_int3;
 	hvp_guest_limit(vm->guest, &config->limits);
@@ -111,7 +144,7 @@ enum vm_exit machine_create(struct machine *machine, const struct config *config
 			    strerror(-err));
 		goto fail;
 	}
-	err = load(vm, config, &entry, &message);
+	err = load(vm, config, files, &entry, &message);
 	if (err) {
 		code = VM_EXIT_USAGE;
 		goto fail;

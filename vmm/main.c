@@ -18,6 +18,7 @@
 #include "serial.h"
 #include "version.h"
 #include "vm_control.h"
+#include "vmm_sandbox.h"
 
 /* The whole program, on main's stack: everything hangs off this. */
 struct vmm {
@@ -26,6 +27,8 @@ struct vmm {
 	struct console console;
 	struct serial serial;
 	struct machine machine;
+	struct machine_files files;
+	struct vmm_sandbox sandbox;
 	struct vm_control control;
 	struct loop_watch on_signal, on_exit;
 };
@@ -91,6 +94,24 @@ static uint64_t cpu_us(void)
 	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
+static int enter_sandbox(struct vmm *vmm, struct message *message)
+{
+	int err;
+
+	if (!SANDBOX_POSSIBLE || !vmm->config.sandbox)
+		return 0;
+	err = vmm_sandbox_prepare(&vmm->sandbox, message);
+	if (!err)
+		err = vmm_sandbox_enter(&vmm->sandbox, vmm->control.path, message);
+	if (err) {
+		size_t len = strlen(message->text);
+
+		snprintf(message->text + len, sizeof(message->text) - len,
+			 "; --no-sandbox runs without");
+	}
+	return err;
+}
+
 /* From a machine that has been made until its vCPUs have ended. */
 static enum vm_exit run_machine(struct vmm *vmm)
 {
@@ -98,6 +119,7 @@ static enum vm_exit run_machine(struct vmm *vmm)
 	int err;
 
 	vmm->loop.stop = false;
+	vm->vcpu_role = vmm->sandbox.on ? &vmm->sandbox.vcpu : NULL;
 	vmm->on_exit = (struct loop_watch){vm->exit_event, on_exit_event, vmm};
 	err = loop_add(&vmm->loop, &vmm->on_exit, EPOLLIN);
 	if (!vmm->control.start_cpu_us)
@@ -126,9 +148,10 @@ static enum vm_exit run(struct vmm *vmm)
 		.config = &vmm->config,
 		.machine = &vmm->machine,
 		.console = &vmm->console,
+		.sandbox = &vmm->sandbox,
 		.loop = &vmm->loop,
 	};
-	code = machine_create(&vmm->machine, &vmm->config, &vmm->serial);
+	code = machine_create(&vmm->machine, &vmm->config, &vmm->files, &vmm->serial);
 	if (code != VM_EXIT_NONE)
 		return code;
 	if (vm_control_open(&vmm->control, &message) < 0) {
@@ -137,6 +160,12 @@ static enum vm_exit run(struct vmm *vmm)
 	}
 	if (vmm->console.pty >= 0)
 		fprintf(stderr, "hvpoke-vmm: the serial port is %s\n", vmm->console.pty_path);
+	/* All is open. Before there are other threads. */
+	if (enter_sandbox(vmm, &message) < 0) {
+		vm_control_close(&vmm->control);
+		machine_destroy(&vmm->machine, &vmm->serial);
+		return complain(VM_EXIT_HOST, &message);
+	}
 	for (;;) {
 		bool restart;
 
@@ -149,7 +178,7 @@ static enum vm_exit run(struct vmm *vmm)
 		if (!restart)
 			return code == VM_EXIT_REBOOT ? VM_EXIT_SHUTDOWN : code;
 		vmm->control.nr_reboots++;
-		code = machine_create(&vmm->machine, &vmm->config, &vmm->serial);
+		code = machine_create(&vmm->machine, &vmm->config, &vmm->files, &vmm->serial);
 		if (code != VM_EXIT_NONE) {
 			vm_control_close(&vmm->control);
 			return code;
@@ -170,6 +199,10 @@ static enum vm_exit start(struct vmm *vmm)
 			    "configuration file");
 		return complain(VM_EXIT_USAGE, &message);
 	}
+	if (!vmm->config.sandbox)
+		fputs("hvpoke-vmm: without the sandbox: a guest that takes hvpoke-vmm over may do "
+		      "whatever the user may who started it\n",
+		      stderr);
 	err = loop_init(&vmm->loop);
 	if (!err)
 		err = open_signals(vmm);
@@ -184,9 +217,14 @@ static enum vm_exit start(struct vmm *vmm)
 		message_set(&message, 0, "cannot set up the serial port: %s", strerror(-err));
 		code = complain(VM_EXIT_HOST, &message);
 	} else {
-		code = run(vmm);
+		code = machine_files_open(&vmm->files, &vmm->config);
+		if (code == VM_EXIT_NONE) {
+			code = run(vmm);
+			machine_files_close(&vmm->files);
+		}
 		serial_release(&vmm->serial);
 	}
+	vmm_sandbox_release(&vmm->sandbox);
 	console_close(&vmm->console);
 	loop_release(&vmm->loop);
 	close(vmm->on_signal.fd);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -186,6 +187,19 @@ static void complete_exit(struct vcpu *vcpu)
 	after_run(vcpu, kvm_run(vcpu));
 }
 
+/* Without its sandbox it does not run: the loop below ends at once. */
+static void enter_sandbox(struct vcpu *vcpu)
+{
+	struct vm *vm = vcpu->vm;
+	int err = vm->vcpu_role ? sandbox_role_enter(vm->vcpu_role) : 0;
+
+	if (!err)
+		return;
+	fprintf(stderr, "hvpoke-vmm: vCPU %u: its thread cannot enter the sandbox: %s\n", vcpu->id,
+		strerror(-err));
+	vm_request_exit(vm, VM_EXIT_HOST);
+}
+
 static void *vcpu_thread(void *arg)
 {
 	struct vcpu *vcpu = arg;
@@ -193,6 +207,7 @@ static void *vcpu_thread(void *arg)
 	struct pause_cpu *self = &vcpu->pause;
 
 	pause_cpu_start(pause, self);
+	enter_sandbox(vcpu);
 	for (;;) {
 		if (self->stood_still) {
 			self->stood_still = false;

@@ -51,25 +51,40 @@ static int no_kvm(int err)
 	return err;
 }
 
-static int open_kvm(struct vm *vm)
+static bool has_what_is_needed(int kvm_fd)
 {
-	int version, err;
+	int version = ioctl(kvm_fd, KVM_GET_API_VERSION, 0);
 
-	vm->kvm_fd = open("/dev/kvm", O_RDWR | O_CLOEXEC);
-	if (vm->kvm_fd < 0)
-		return no_kvm(-errno);
-	version = ioctl(vm->kvm_fd, KVM_GET_API_VERSION, 0);
 	if (version != KVM_API_VERSION) {
 		fprintf(stderr, "hvpoke-vmm: /dev/kvm speaks API version %d, expected %d\n",
 			version, KVM_API_VERSION);
-		return -ENOTSUP;
+		return false;
 	}
 	for (unsigned int i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
-		if (ioctl(vm->kvm_fd, KVM_CHECK_EXTENSION, needed[i].cap) > 0)
+		if (ioctl(kvm_fd, KVM_CHECK_EXTENSION, needed[i].cap) > 0)
 			continue;
 		fprintf(stderr, "hvpoke-vmm: this host's KVM lacks %s\n", needed[i].name);
-		return -ENOTSUP;
+		return false;
 	}
+	return true;
+}
+
+int vm_open_kvm(void)
+{
+	int fd = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return no_kvm(-errno);
+	if (has_what_is_needed(fd))
+		return fd;
+	close(fd);
+	return -ENOTSUP;
+}
+
+static int create_vm(struct vm *vm)
+{
+	int err;
+
 	do {
 		vm->fd = ioctl(vm->kvm_fd, KVM_CREATE_VM, 0);
 		err = -errno;
@@ -123,10 +138,17 @@ static int create_vcpus(struct vm *vm, unsigned int nr_vcpus)
 
 int vm_create(struct vm *vm, unsigned int nr_vcpus, uint64_t memory)
 {
+	int fd = vm_open_kvm();
+
+	return fd < 0 ? fd : vm_create_on(vm, fd, nr_vcpus, memory);
+}
+
+int vm_create_on(struct vm *vm, int kvm_fd, unsigned int nr_vcpus, uint64_t memory)
+{
 	int err;
 
 	memset(vm, 0, sizeof(*vm));
-	vm->kvm_fd = -1;
+	vm->kvm_fd = kvm_fd;
 	vm->fd = -1;
 	vm->memory.fd = -1;
 	vm->exit = VM_EXIT_NONE;
@@ -139,7 +161,7 @@ int vm_create(struct vm *vm, unsigned int nr_vcpus, uint64_t memory)
 		err = -EINVAL;
 	}
 	if (!err)
-		err = open_kvm(vm);
+		err = create_vm(vm);
 	if (err)
 		goto failed;
 	want_emulation_failures(vm);

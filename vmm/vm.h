@@ -11,6 +11,7 @@
 #include "guest.h"
 #include "memory.h"
 #include "pause.h"
+#include "sandbox.h"
 #include "vcpu.h"
 
 #define VMM_MAX_VCPUS 255
@@ -24,6 +25,7 @@ enum vm_exit {
 	VM_EXIT_TRIPLE_FAULT = 4,
 	VM_EXIT_KVM_ERROR = 5, /* KVM_RUN failed, internal error, unknown exit */
 	VM_EXIT_REBOOT = 6,    /* internal: main restarts, or exits 0 with "on_reboot": "exit" */
+	VM_EXIT_SANDBOX = 7,   /* a system call that the sandbox forbids: of the whole process */
 };
 
 /* One virtual machine: KVM's handle, its memory, its vCPUs, its devices. */
@@ -45,6 +47,8 @@ struct vm {
 	atomic_ulong int3_other; /* INT3 exits of the agent's probes and others */
 	atomic_ulong fwaits;	 /* fwait stepped over */
 	bool count_int3;	 /* set before vm_start(): count INT3 on VMX/SVM too */
+	/* Set before vm_start(): what the vCPUs' threads enter; NULL for none. */
+	const struct sandbox_role *vcpu_role;
 };
 
 /*
@@ -54,6 +58,10 @@ struct vm {
  * failure prints what was missing and returns a negative errno.
  */
 int vm_create(struct vm *vm, unsigned int nr_vcpus, uint64_t memory);
+/* The same on a descriptor of /dev/kvm, which the VM takes, whatever comes of it. */
+int vm_create_on(struct vm *vm, int kvm_fd, unsigned int nr_vcpus, uint64_t memory);
+/* Open /dev/kvm and see that it has what is needed. A descriptor, or a negative errno (printed). */
+int vm_open_kvm(void);
 /* Start all vCPU threads. Registers must have been set. */
 int vm_start(struct vm *vm);
 /*

@@ -30,6 +30,7 @@ static void add_info(struct hvp_service *service, struct json_object *object)
 	add_u64(object, "vcpus", vm_of(service)->nr_vcpus);
 	add_u64(object, "memory", vm_of(service)->memory.size);
 	hvp_json_add(object, "kernel_file", json_object_new_string(control->config->kernel));
+	hvp_json_add(object, "sandbox", vmm_sandbox_info(control->sandbox));
 	if (control->console->pty >= 0)
 		hvp_json_add(object, "serial_pty",
 			     json_object_new_string(control->console->pty_path));

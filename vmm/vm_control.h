@@ -10,6 +10,7 @@
 #include "machine.h"
 #include "message.h"
 #include "service.h"
+#include "vmm_sandbox.h"
 
 /*
  * The VM's control socket: the methods that all VMMs have (service.h), and
@@ -20,6 +21,7 @@ struct vm_control {
 	const struct config *config;
 	struct machine *machine;
 	const struct console *console;
+	const struct vmm_sandbox *sandbox;
 	struct hvp_control *server; /* NULL before vm_control_open() */
 	struct hvp_audit *audit;    /* likewise; stays over reboots */
 	struct loop *loop;

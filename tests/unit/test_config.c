@@ -118,7 +118,7 @@ static void every_key_in_a_file(void **state)
 		     "  \"kernel\": \"/boot/k\", \"initrd\": \"/boot/i\", \"cmdline\": \"\",\n"
 		     "  \"serial\": \"file:/tmp/log\", \"serial_input\": \"none\",\n"
 		     "  \"control\": \"/run/c\", \"on_reboot\": \"exit\",\n"
-		     "  \"count_int3\": true, \"max_sites\": 100 }\n",
+		     "  \"count_int3\": true, \"max_sites\": 100, \"sandbox\": false }\n",
 		     &config, &message),
 		0);
 	assert_string_equal(config.name, "web-1");
@@ -133,6 +133,7 @@ static void every_key_in_a_file(void **state)
 	assert_false(config.restart);
 	assert_true(config.count_int3);
 	assert_true(config.limits.max_sites == 100);
+	assert_false(config.sandbox);
 	config_release(&config);
 }
 
@@ -248,6 +249,26 @@ static void command_line_wins(void **state)
 	assert_true(config.count_int3);
 	assert_true(args.check);
 	assert_string_equal(config.cmdline, "--x");
+	assert_true(config.sandbox);
+	config_release(&config);
+	close(file.fd);
+}
+
+/* Two ways to say so; and the command line wins here, too. */
+static void without_the_sandbox(void **state)
+{
+	const char text[] = "{ \"sandbox\": true }";
+	struct text_file file = text_file_n(text, strlen(text));
+	struct config_args args;
+	struct config config;
+	struct message message;
+
+	(void)state;
+	assert_int_equal(parse(&config, &args, &message, "--no-sandbox", file.path, NULL), 0);
+	assert_false(config.sandbox);
+	config_release(&config);
+	assert_int_equal(parse(&config, &args, &message, file.path, "--sandbox=no", NULL), 0);
+	assert_false(config.sandbox);
 	config_release(&config);
 	close(file.fd);
 }
@@ -369,6 +390,7 @@ int main(void)
 		cmocka_unit_test(files_that_are_none),
 		cmocka_unit_test(paths_are_relative_to_their_file),
 		cmocka_unit_test(command_line_wins),
+		cmocka_unit_test(without_the_sandbox),
 		cmocka_unit_test(mistakes_on_the_command_line),
 		cmocka_unit_test(effective_configuration_reads_back),
 		cmocka_unit_test(examples_load),

@@ -51,16 +51,15 @@ static int teardown(void **state)
 static int load(struct memory *memory, const void *data, size_t len, struct kernel_image *image,
 		struct message *message)
 {
-	int fd = memfd_create("kernel", MFD_CLOEXEC), err;
-	char path[40];
+	struct loader_file file = {.fd = memfd_create("kernel", MFD_CLOEXEC), .path = "kernel"};
+	int err;
 
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, data, len), len);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	assert_true(file.fd >= 0);
+	assert_int_equal(write(file.fd, data, len), len);
 	message->text[0] = '\0';
-	err = loader_load(memory, path, image, message);
+	err = loader_load(memory, &file, image, message);
 	assert_true(err == 0 || message->text[0]);
-	close(fd);
+	loader_close(&file);
 	return err;
 }
 
@@ -358,27 +357,47 @@ static void random_headers(void **state)
 
 static void other_files(void **state)
 {
-	struct kernel_image image;
+	struct loader_file file;
 	struct message message;
 
-	assert_int_equal(loader_load(*state, "/no/such/kernel", &image, &message), -ENOENT);
+	(void)state;
+	assert_int_equal(loader_open(&file, "/no/such/kernel", &message), -ENOENT);
 	assert_says(&message, "cannot open /no/such/kernel");
-	assert_int_equal(loader_load(*state, "/dev/null", &image, &message), -EINVAL);
+	assert_int_equal(loader_open(&file, "/dev/null", &message), -EINVAL);
 	assert_says(&message, "not a regular file");
-	assert_int_equal(loader_load(*state, "/", &image, &message), -EINVAL);
+	assert_int_equal(loader_open(&file, "/", &message), -EINVAL);
+}
+
+/* A reboot reads the file again, which somebody may have written to. */
+static void a_file_that_has_changed(void **state)
+{
+	struct kernel_image image = {.end = 16 << 20, .initrd_max = 0x7fffffff};
+	struct loader_file file = {.fd = memfd_create("initrd", MFD_CLOEXEC), .path = "initrd"};
+	struct memory *memory = *state;
+	struct message message;
+	uint32_t addr, size;
+
+	assert_int_equal(pwrite(file.fd, "longer", 6, 0), 6);
+	assert_int_equal(loader_initrd(memory, &file, &image, &addr, &size, &message), 0);
+	assert_int_equal(size, 6);
+	assert_int_equal(ftruncate(file.fd, 0), 0);
+	assert_int_equal(pwrite(file.fd, "new", 3, 0), 3);
+	assert_int_equal(loader_initrd(memory, &file, &image, &addr, &size, &message), 0);
+	assert_int_equal(size, 3);
+	assert_memory_equal(memory->base + addr, "new", 3);
+	loader_close(&file);
 }
 
 static int load_initrd(struct memory *memory, size_t len, const struct kernel_image *image,
 		       uint32_t *addr, uint32_t *size, struct message *message)
 {
-	int fd = memfd_create("initrd", MFD_CLOEXEC), err;
-	char path[40];
+	struct loader_file file = {.fd = memfd_create("initrd", MFD_CLOEXEC), .path = "initrd"};
+	int err;
 
-	assert_int_equal(ftruncate(fd, (off_t)len), 0);
-	assert_int_equal(pwrite(fd, "begin", len < 5 ? len : 5, 0), len < 5 ? len : 5);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	err = loader_initrd(memory, path, image, addr, size, message);
-	close(fd);
+	assert_int_equal(ftruncate(file.fd, (off_t)len), 0);
+	assert_int_equal(pwrite(file.fd, "begin", len < 5 ? len : 5, 0), len < 5 ? len : 5);
+	err = loader_initrd(memory, &file, image, addr, size, message);
+	loader_close(&file);
 	return err;
 }
 
@@ -456,6 +475,7 @@ int main(void)
 		TEST(every_truncation),
 		TEST(random_headers),
 		TEST(other_files),
+		TEST(a_file_that_has_changed),
 		TEST(initrd_goes_high),
 		TEST(zero_page),
 	};
