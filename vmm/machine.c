@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* machine.c - put a PC together: memory, vCPUs, devices, tables, kernel. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -129,8 +128,7 @@ enum vm_exit machine_create(struct machine *machine, const struct config *config
 	int err;
 
 	/* It prints what went wrong. */
-	if (vm_create_on(vm, fcntl(files->kvm, F_DUPFD_CLOEXEC, 0), (unsigned int)config->vcpus,
-			 config->memory) < 0)
+	if (vm_create_on(vm, files->kvm, (unsigned int)config->vcpus, config->memory) < 0)
 		return VM_EXIT_HOST;
 	vm->count_int3 = config->count_int3;
 	hvp_guest_limit(vm->guest, &config->limits);

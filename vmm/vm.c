@@ -138,9 +138,16 @@ static int create_vcpus(struct vm *vm, unsigned int nr_vcpus)
 
 int vm_create(struct vm *vm, unsigned int nr_vcpus, uint64_t memory)
 {
-	int fd = vm_open_kvm();
+	int fd = vm_open_kvm(), err;
 
-	return fd < 0 ? fd : vm_create_on(vm, fd, nr_vcpus, memory);
+	if (fd < 0)
+		return fd;
+	err = vm_create_on(vm, fd, nr_vcpus, memory);
+	if (err)
+		close(fd);
+	else
+		vm->owns_kvm_fd = true;
+	return err;
 }
 
 int vm_create_on(struct vm *vm, int kvm_fd, unsigned int nr_vcpus, uint64_t memory)
@@ -235,7 +242,7 @@ void vm_destroy(struct vm *vm)
 	/* After the vCPUs, which have it mapped. */
 	if (vm->fd >= 0)
 		close(vm->fd);
-	if (vm->kvm_fd >= 0)
+	if (vm->owns_kvm_fd)
 		close(vm->kvm_fd);
 	vm->fd = -1;
 	vm->kvm_fd = -1;

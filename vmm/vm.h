@@ -31,6 +31,7 @@ enum vm_exit {
 /* One virtual machine: KVM's handle, its memory, its vCPUs, its devices. */
 struct vm {
 	int kvm_fd;
+	bool owns_kvm_fd;
 	int fd;
 	struct memory memory;
 	struct bus bus;
@@ -58,7 +59,7 @@ struct vm {
  * failure prints what was missing and returns a negative errno.
  */
 int vm_create(struct vm *vm, unsigned int nr_vcpus, uint64_t memory);
-/* The same on a descriptor of /dev/kvm, which the VM takes, whatever comes of it. */
+/* The same on a descriptor of /dev/kvm, which is borrowed until vm_destroy(). */
 int vm_create_on(struct vm *vm, int kvm_fd, unsigned int nr_vcpus, uint64_t memory);
 /* Open /dev/kvm and see that it has what is needed. A descriptor, or a negative errno (printed). */
 int vm_open_kvm(void);

@@ -55,8 +55,7 @@ static const struct sandbox_rule making[] = {
 	ALLOW_IOCTL(KVM_SET_SREGS),
 	ALLOW_IOCTL(KVM_SET_MP_STATE),
 	ALLOW_IOCTL(KVM_SET_GUEST_DEBUG),
-	/* /dev/kvm once more; the guest's memory, with its size sealed. */
-	SANDBOX_IF(fcntl, 1, F_DUPFD_CLOEXEC),
+	/* The guest's memory, with its size sealed. */
 	SANDBOX_IF(fcntl, 1, F_ADD_SEALS),
 	SANDBOX_ALLOW(memfd_create),
 	SANDBOX_ALLOW(ftruncate),
