@@ -7,18 +7,13 @@
  */
 #include <errno.h>
 #include <linux/seccomp.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "sandbox.h"
-
-/* malloc's own limit on a large machine is higher, and takes a look into /sys. */
-#define MALLOC_ARENAS 8
 
 static int add_rule(scmp_filter_ctx ctx, const struct sandbox_rule *rule)
 {
@@ -96,9 +91,6 @@ int sandbox_role_enter(const struct sandbox_role *role)
 {
 	int err;
 
-	/* What would open a file later: malloc's count of CPUs, the time zone of gmtime(). */
-	mallopt(M_ARENA_MAX, MALLOC_ARENAS);
-	tzset();
 	err = sandbox_catch_violations();
 	if (err)
 		return err;

@@ -7,6 +7,7 @@
  * guess. A process has one handler and one name: hence file scope.
  */
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -99,6 +101,12 @@ void sandbox_init(const char *program, int exit_code, void (*last_words)(void))
 	self.program = program;
 	self.exit_code = exit_code;
 	self.last_words = last_words;
+	/*
+	 * What would open a file later: malloc, which with an arena for each thread looks for the
+	 * number of CPUs and for the kernel's overcommit mode; the time zone of gmtime().
+	 */
+	mallopt(M_ARENA_MAX, 1);
+	tzset();
 	for (int nr = 0; nr < NR_NAMES; nr++)
 		if (!self.names[nr])
 			self.names[nr] = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, nr);

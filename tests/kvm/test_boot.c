@@ -6,7 +6,6 @@
  */
 #include "kvm_test.h"
 
-#include <elf.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +16,10 @@
 
 #include "client.h"
 #include "kvm_backend.h"
+#include "kernel_file.h"
 #include "vmm_process.h"
 
-#define KERNEL_ADDR 0x1000000ull
-#define COM1	    0x3f8
+#define COM1 0x3f8
 
 extern const uint8_t __start_guest_code[], __stop_guest_code[];
 
@@ -119,47 +118,6 @@ GUEST_CODE __attribute__((naked)) static void entry(void)
 static char dir[] = "/tmp/hvpoke-boot-XXXXXX";
 static char elf_path[64], bzimage_path[64], initrd_path[64];
 
-static void write_file(const char *path, const void *head, size_t head_len, const void *body,
-		       size_t body_len)
-{
-	FILE *file = fopen(path, "w");
-
-	assert_non_null(file);
-	assert_int_equal(fwrite(head, 1, head_len, file), head_len);
-	assert_int_equal(fwrite(body, 1, body_len, file), body_len);
-	assert_int_equal(fclose(file), 0);
-}
-
-static void write_elf(size_t code_len, size_t entry_offset)
-{
-	struct {
-		Elf64_Ehdr ehdr;
-		Elf64_Phdr phdr;
-	} head = {
-		.ehdr =
-			{
-				.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB,
-					    EV_CURRENT},
-				.e_type = ET_EXEC,
-				.e_machine = EM_X86_64,
-				.e_entry = KERNEL_ADDR + entry_offset,
-				.e_phoff = sizeof(Elf64_Ehdr),
-				.e_phentsize = sizeof(Elf64_Phdr),
-				.e_phnum = 1,
-			},
-		.phdr =
-			{
-				.p_type = PT_LOAD,
-				.p_offset = sizeof(head),
-				.p_paddr = KERNEL_ADDR,
-				.p_filesz = code_len,
-				.p_memsz = code_len,
-			},
-	};
-
-	write_file(elf_path, &head, sizeof(head), __start_guest_code, code_len);
-}
-
 static void write_bzimage(size_t code_len, size_t entry_offset)
 {
 	uint8_t head[1024 + 0x200 + 5] = {}; /* two sectors, the 32-bit entry's room, a jump */
@@ -196,7 +154,7 @@ static int setup(void **state)
 	snprintf(bzimage_path, sizeof(bzimage_path), "%s/bzImage", dir);
 	snprintf(initrd_path, sizeof(initrd_path), "%s/initrd", dir);
 	setenv("HVPOKE_RUNTIME_DIR", dir, 1);
-	write_elf(code_len, entry_offset);
+	write_elf(elf_path, __start_guest_code, code_len, entry_offset);
 	write_bzimage(code_len, entry_offset);
 	write_file(initrd_path, "initial RAM", 11, " disk\n", 6);
 	return 0;

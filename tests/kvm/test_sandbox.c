@@ -1,0 +1,625 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * hvpoke-vmm's sandbox. What each role may not do is tried in a child that is in it, one
+ * call a child; what it may do is tried there as well. Then the real program is looked at.
+ * (That everything still works in it, the other tests of this directory show.)
+ */
+#include "kvm_test.h"
+
+#include <asm/unistd.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kvm.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "kernel_file.h"
+#include "vmm_process.h"
+#include "vmm_sandbox.h"
+
+extern const uint8_t __start_guest_code[], __stop_guest_code[];
+
+/* All the kernel that is needed. */
+GUEST_CODE __attribute__((naked)) static void halt(void)
+{
+	__asm__ volatile("1:\tcli\n\thlt\n\tjmp 1b");
+}
+
+static char dir[] = "/tmp/hvpoke-sandbox-XXXXXX";
+
+enum { MAIN, VCPU, NR_ROLES };
+static const char *const role_names[] = {"the main thread", "a vCPU's thread"};
+
+enum { DONE = 40, WRONG }; /* exit codes of children that the sandbox did not end */
+
+/* What is done in a role; returns DONE or WRONG, if it returns. */
+typedef int deed_fn(const void *arg);
+
+struct in_thread {
+	const struct sandbox_role *role;
+	deed_fn *deed;
+	const void *arg;
+};
+
+static void *as_vcpu(void *arg)
+{
+	struct in_thread *in = arg;
+
+	if (sandbox_role_enter(in->role))
+		_exit(WRONG);
+	_exit(in->deed(in->arg));
+}
+
+/* In the child: as hvpoke-vmm does, the vCPU's thread being started by the sandboxed main. */
+static void enter_and_do(int role, deed_fn *deed, const void *arg)
+{
+	struct vmm_sandbox sandbox;
+	struct message message;
+	pthread_t thread;
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/vm.sock", dir);
+	if (vmm_sandbox_prepare(&sandbox, &message) ||
+	    vmm_sandbox_enter(&sandbox, path, &message)) {
+		fprintf(stderr, "%s\n", message.text);
+		_exit(WRONG);
+	}
+	if (role == VCPU) {
+		struct in_thread in = {&sandbox.vcpu, deed, arg};
+
+		if (pthread_create(&thread, NULL, as_vcpu, &in))
+			_exit(WRONG);
+		pthread_join(thread, NULL);
+	}
+	_exit(deed(arg));
+}
+
+/* The child's wait status, and what it said. */
+static int in_role(int role, deed_fn *deed, const void *arg, char *said, size_t size)
+{
+	size_t len = 0;
+	ssize_t got;
+	int out[2], status;
+	pid_t child;
+
+	assert_int_equal(pipe(out), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		/* cmocka's handler would go on with the other tests, in the child. */
+		signal(SIGSEGV, SIG_DFL);
+		dup2(out[1], STDERR_FILENO);
+		close(out[0]);
+		enter_and_do(role, deed, arg);
+	}
+	close(out[1]);
+	while (len < size - 1 && (got = read(out[0], said + len, size - 1 - len)) > 0)
+		len += (size_t)got;
+	said[len] = '\0';
+	close(out[0]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return status;
+}
+
+struct call {
+	const char *name;
+	long nr;
+	unsigned long arg[6];
+};
+
+static int make_call(const void *arg)
+{
+	const struct call *call = arg;
+
+	syscall(call->nr, call->arg[0], call->arg[1], call->arg[2], call->arg[3], call->arg[4],
+		call->arg[5]);
+	return DONE;
+}
+
+#define PTR(x) ((unsigned long)(x))
+#define CALL(name, ...)             \
+	{                           \
+#name, SYS_##name,  \
+		{                   \
+			__VA_ARGS__ \
+		}                   \
+	}
+#define IOCTL(request)                \
+	{                             \
+		"ioctl", SYS_ioctl,   \
+		{                     \
+			0, request, 0 \
+		}                     \
+	}
+#define PTHREAD_NO_THREAD (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND)
+
+static void forbidden_calls_end_it(void **state)
+{
+	static const char *const no_args[] = {NULL};
+	const unsigned long passwd = PTR("/etc/passwd"), tmp = PTR("/tmp");
+	const struct {
+		struct call call;
+		bool vcpu_only; /* the main thread may */
+	} calls[] = {
+		/* Another program, another process. */
+		{CALL(execve, PTR("/bin/true"), PTR(no_args), PTR(no_args)), false},
+		{CALL(execveat, (unsigned long)AT_FDCWD, PTR("/bin/true"), PTR(no_args)), false},
+		{CALL(fork, 0), false},
+		{CALL(vfork, 0), false},
+		{CALL(clone, SIGCHLD), false},
+		{CALL(clone, PTHREAD_NO_THREAD), false},
+		{CALL(clone, CLONE_NEWUSER | SIGCHLD), false},
+		{CALL(kill, 1, 0), false},
+		{CALL(kill, (unsigned long)-1, 0), false},
+		{CALL(tkill, 1, 0), false},
+		{CALL(tgkill, 1, 1, 0), false},
+		{CALL(rt_sigqueueinfo, 1, 0, 0), false},
+		{CALL(pidfd_open, 1, 0), false},
+		{CALL(pidfd_getfd, 0, 0, 0), false},
+		{CALL(pidfd_send_signal, 0, 0, 0), false},
+		{CALL(ptrace, 0), false},
+		{CALL(process_vm_readv, 1, 0, 0, 0, 0, 0), false},
+		{CALL(process_vm_writev, 1, 0, 0, 0, 0, 0), false},
+		{CALL(process_madvise, 1, 0, 0, 0, 0, 0), false},
+		{CALL(kcmp, 1, 1, 0, 0, 0), false},
+		/* Files. */
+		{CALL(open, passwd, O_RDONLY), false},
+		{CALL(openat, (unsigned long)AT_FDCWD, passwd, O_RDONLY), false},
+		{CALL(openat, (unsigned long)AT_FDCWD, PTR("/dev/kvm"), O_RDWR), false},
+		{CALL(openat2, (unsigned long)AT_FDCWD, passwd, 0, 0), false},
+		{CALL(open_by_handle_at, 0, 0, 0), false},
+		{CALL(creat, PTR("/tmp/x"), 0600), false},
+		{CALL(rename, passwd, passwd), false},
+		{CALL(link, passwd, tmp), false},
+		{CALL(symlink, passwd, tmp), false},
+		{CALL(mkdir, tmp, 0700), false},
+		{CALL(unlinkat, (unsigned long)AT_FDCWD, tmp, 0), false},
+		{CALL(chmod, tmp, 0777), false},
+		{CALL(fchmod, 0, 0777), false},
+		{CALL(chown, tmp, 0, 0), false},
+		{CALL(truncate, tmp, 0), false},
+		{CALL(readlink, PTR("/proc/self/exe"), 0, 0), false},
+		{CALL(getdents64, 0, 0, 0), false},
+		{CALL(fcntl, 2, F_SETFL, 0), false},
+		{CALL(dup2, 0, 1), false},
+		{CALL(sendfile, 0, 0, 0, 0), false},
+		/* The network, other sockets. */
+		{CALL(socket, AF_INET, SOCK_STREAM, 0), false},
+		{CALL(socket, AF_UNIX, SOCK_STREAM, 0), false},
+		{CALL(socketpair, AF_UNIX, SOCK_STREAM, 0, 0), false},
+		{CALL(connect, 0, 0, 0), false},
+		{CALL(bind, 0, 0, 0), false},
+		{CALL(listen, 0, 0), false},
+		{CALL(sendmsg, 0, 0, 0), false},
+		{CALL(recvmsg, 0, 0, 0), false},
+		/* Code. */
+		{CALL(mmap, 0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1ul, 0),
+		 false},
+		{CALL(mprotect, PTR(dir) & ~4095ul, 4096, PROT_READ | PROT_WRITE | PROT_EXEC),
+		 false},
+		{CALL(pkey_mprotect, 0, 4096, PROT_EXEC, -1ul), false},
+		{CALL(personality, 0x0400000 /* READ_IMPLIES_EXEC */), false},
+		{CALL(shmat, 0, 0, 0), false},
+		{CALL(remap_file_pages, 0, 0, 0, 0, 0), false},
+		/* The host. */
+		{CALL(mount, 0, tmp, 0, 0, 0), false},
+		{CALL(umount2, tmp, 0), false},
+		{CALL(pivot_root, tmp, tmp), false},
+		{CALL(chroot, tmp), false},
+		{CALL(unshare, CLONE_NEWUSER), false},
+		{CALL(setns, 0, 0), false},
+		{CALL(bpf, 0, 0, 0), false},
+		{CALL(perf_event_open, 0, 0, 0, 0, 0), false},
+		{CALL(userfaultfd, 0), false},
+		{CALL(io_uring_setup, 1, 0), false},
+		{CALL(io_setup, 1, 0), false},
+		{CALL(kexec_load, 0, 0, 0, 0), false},
+		{CALL(kexec_file_load, 0, 0, 0, 0, 0), false},
+		{CALL(init_module, 0, 0, 0), false},
+		{CALL(finit_module, 0, 0, 0), false},
+		{CALL(delete_module, 0, 0), false},
+		{CALL(reboot, 0, 0, 0, 0), false},
+		{CALL(iopl, 3), false},
+		{CALL(ioperm, 0, 1, 1), false},
+		{CALL(modify_ldt, 0, 0, 0), false},
+		{CALL(add_key, 0, 0, 0, 0, 0), false},
+		{CALL(keyctl, 0, 0, 0, 0, 0), false},
+		{CALL(request_key, 0, 0, 0, 0), false},
+		{CALL(setuid, 0), false},
+		{CALL(setresuid, 0, 0, 0), false},
+		{CALL(capset, 0, 0), false},
+		{CALL(prctl, 1, 0, 0, 0, 0), false},
+		{CALL(setrlimit, 0, 0), false},
+		{CALL(prlimit64, 0, 0, 0, 0), false},
+		{CALL(sched_setaffinity, 1, 0, 0), false},
+		{CALL(setpriority, 0, 0, 0), false},
+		{CALL(clock_settime, 0, 0), false},
+		{CALL(sethostname, tmp, 1), false},
+		{CALL(syslog, 0, 0, 0), false},
+		/* A device more, and a terminal that is written to as if by its user. */
+		{IOCTL(KVM_CREATE_DEVICE), false},
+		{IOCTL(KVM_SET_MSRS), false},
+		{IOCTL(TIOCSTI), false},
+		{IOCTL(KVM_RUN | 1ul << 32), false},
+		/* A filter that is not just one more. */
+		{CALL(seccomp, 1, 1 /* SECCOMP_FILTER_FLAG_TSYNC */, 0), false},
+		{CALL(seccomp, 0 /* SECCOMP_SET_MODE_STRICT */, 0, 0), false},
+		/* What the main thread makes machines with, and serves clients with. */
+		{IOCTL(KVM_CREATE_VM), true},
+		{IOCTL(KVM_CREATE_VCPU), true},
+		{IOCTL(KVM_SET_USER_MEMORY_REGION), true},
+		{IOCTL(KVM_SET_SREGS), true},
+		{CALL(memfd_create, tmp, 0), true},
+		{CALL(clone, 0x3d0f00), true},
+		{CALL(seccomp, 1, 0, 0), true},
+		{CALL(read, -1ul, 0, 0), true},
+		{CALL(pread64, -1ul, 0, 0, 0), true},
+		{CALL(close, 99), true},
+		{CALL(newfstatat, -1ul, 0, 0, 0), true},
+		{CALL(unlink, PTR("/nonexistent")), true},
+		{CALL(accept4, 0, 0, 0, 0), true},
+		{CALL(sendto, 0, 0, 0, 0, 0, 0), true},
+		{CALL(epoll_ctl, 0, 0, 0, 0), true},
+	};
+	char said[2048], what[64];
+	int status;
+
+	(void)state;
+	for (int role = 0; role < NR_ROLES; role++) {
+		for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
+			const struct call *call = &calls[i].call;
+
+			if (calls[i].vcpu_only && role == MAIN)
+				continue;
+			status = in_role(role, make_call, call, said, sizeof(said));
+			if (!WIFEXITED(status) || WEXITSTATUS(status) != VM_EXIT_SANDBOX)
+				fail_msg("%s in %s (%zu): status %#x, said \"%s\"", call->name,
+					 role_names[role], i, (unsigned int)status, said);
+			snprintf(what, sizeof(what), "%s made system call %ld, %s(",
+				 role_names[role], call->nr, call->name);
+			if (!strstr(said, "hvpoke-vmm: sandbox: ") || !strstr(said, what) ||
+			    !strstr(said, "--no-sandbox") || strchr(said, '\n')[1])
+				fail_msg("expected one line with \"%s\", not \"%s\"", what, said);
+		}
+	}
+}
+
+/* The 32-bit entry of the kernel has other numbers. */
+static int call_as_32_bits(const void *arg)
+{
+	long nr = 20; /* getpid */
+
+	(void)arg;
+	__asm__ volatile("int $0x80" : "+a"(nr) : : "memory");
+	return DONE;
+}
+
+static int call_as_x32(const void *arg)
+{
+	(void)arg;
+	syscall(__X32_SYSCALL_BIT | SYS_getpid);
+	return DONE;
+}
+
+static void other_abis_end_it(void **state)
+{
+	char said[2048];
+	int status;
+
+	(void)state;
+	for (int role = 0; role < NR_ROLES; role++) {
+		status = in_role(role, call_as_32_bits, NULL, said, sizeof(said));
+		/* SIGSEGV where the kernel has no such entry. */
+		assert_true(WIFSIGNALED(status));
+		assert_true(WTERMSIG(status) == SIGSYS || WTERMSIG(status) == SIGSEGV);
+		status = in_role(role, call_as_x32, NULL, said, sizeof(said));
+		assert_true(WIFSIGNALED(status));
+		assert_int_equal(WTERMSIG(status), SIGSYS);
+	}
+}
+
+static void *allocate(void *arg)
+{
+	void *memory[64];
+
+	for (size_t i = 0; i < 64; i++) {
+		memory[i] = malloc(1000 << i % 12);
+		if (!memory[i])
+			_exit(WRONG);
+	}
+	for (size_t i = 0; i < 64; i++)
+		free(memory[i]);
+	return arg;
+}
+
+#define TRY(condition)                                                               \
+	do {                                                                         \
+		if (!(condition)) {                                                  \
+			fprintf(stderr, "line %d: %s\n", __LINE__, strerror(errno)); \
+			return WRONG;                                                \
+		}                                                                    \
+	} while (0)
+
+static int common_deeds(const void *arg)
+{
+	struct timespec now;
+	FILE *out;
+	char *text = NULL;
+	size_t size;
+
+	(void)arg;
+	TRY(!clock_gettime(CLOCK_MONOTONIC, &now));
+	TRY(!syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now));
+	TRY(syscall(SYS_getpid) == getpid());
+	TRY(!syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), 0));
+	TRY(!usleep(1));
+	TRY(poll(NULL, 0, 0) == 0);
+	TRY(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
+	    MAP_FAILED);
+	allocate(NULL);
+	out = open_memstream(&text, &size); /* registers.c */
+	TRY(out);
+	TRY(fprintf(out, "%*d", 100000, 1) == 100000);
+	TRY(!fclose(out));
+	free(text);
+	/* KVM's calls: not here, but not forbidden either. */
+	errno = 0;
+	TRY(ioctl(-1, KVM_RUN, 0) && errno == EBADF);
+	TRY(ioctl(-1, KVM_IRQ_LINE, 0) && errno == EBADF);
+	TRY(ioctl(-1, KVM_KVMCLOCK_CTRL, 0) && errno == EBADF);
+	TRY(ioctl(-1, KVM_GET_REGS, 0) && errno == EBADF);
+	TRY(ioctl(-1, KVM_SET_VCPU_EVENTS, 0) && errno == EBADF);
+	TRY(time(NULL) && gmtime(&now.tv_sec)); /* the real-time clock's */
+	return DONE;
+}
+
+/* With arenas of their own, malloc would look for the number of CPUs, in /sys. */
+static int many_threads(const void *arg)
+{
+	pthread_t threads[40];
+
+	(void)arg;
+	for (size_t i = 0; i < 40; i++)
+		TRY(!pthread_create(&threads[i], NULL, allocate, NULL));
+	for (size_t i = 0; i < 40; i++)
+		TRY(!pthread_join(threads[i], NULL));
+	return DONE;
+}
+
+/* The socket in the end, and nothing that is elsewhere. */
+static int unlink_socket(const void *arg)
+{
+	const char *elsewhere = arg;
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/vm.sock", dir);
+	TRY(!unlink(path));
+	TRY(unlink(elsewhere) < 0 && errno == EACCES);
+	return DONE;
+}
+
+static int cannot_clone3(const void *arg)
+{
+	(void)arg;
+	errno = 0;
+	TRY(syscall(SYS_clone3, NULL, 0) < 0 && errno == ENOSYS);
+	return DONE;
+}
+
+static void assert_done(int role, deed_fn *deed, const void *arg)
+{
+	char said[2048];
+	int status = in_role(role, deed, arg, said, sizeof(said));
+
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != DONE)
+		fail_msg("in %s: status %#x, said \"%s\"", role_names[role], (unsigned int)status,
+			 said);
+}
+
+static void allowed_calls_work(void **state)
+{
+	(void)state;
+	for (int role = 0; role < NR_ROLES; role++)
+		assert_done(role, common_deeds, NULL);
+	assert_done(MAIN, many_threads, NULL);
+	assert_done(MAIN, cannot_clone3, NULL);
+}
+
+static bool have_landlock(void)
+{
+	return syscall(444 /* landlock_create_ruleset */, NULL, 0, 1) > 0;
+}
+
+static void landlock_leaves_the_socket(void **state)
+{
+	char elsewhere[] = "/tmp/hvpoke-elsewhere-XXXXXX", path[64];
+	int fd = mkstemp(elsewhere);
+
+	(void)state;
+	if (!have_landlock()) {
+		unlink(elsewhere);
+		fprintf(stderr, "skipped: this kernel has no Landlock, or it is switched off\n");
+		skip();
+	}
+	assert_true(fd >= 0);
+	close(fd);
+	snprintf(path, sizeof(path), "%s/vm.sock", dir);
+	write_file(path, "", 0, "", 0);
+	assert_done(MAIN, unlink_socket, elsewhere);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(unlink(elsewhere), 0);
+}
+
+/* The value of a line of /proc/PID/task/TID/status. */
+static unsigned long long status_of(pid_t pid, const char *task, const char *key, int base)
+{
+	unsigned long long value = -1;
+	char path[64], line[256];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%.16s/status", (int)pid, task);
+	file = fopen(path, "re");
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file))
+		if (!strncmp(line, key, strlen(key)))
+			value = strtoull(line + strlen(key), NULL, base);
+	fclose(file);
+	return value;
+}
+
+static void assert_tasks_are_sandboxed(pid_t pid, unsigned int nr_vcpus)
+{
+	unsigned int nr = 0, with_two_filters = 0;
+	struct dirent *entry;
+	char path[64];
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	tasks = opendir(path);
+	assert_non_null(tasks);
+	while ((entry = readdir(tasks))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		assert_int_equal(status_of(pid, entry->d_name, "Seccomp:", 10), 2);
+		assert_int_equal(status_of(pid, entry->d_name, "NoNewPrivs:", 10), 1);
+		assert_int_equal(status_of(pid, entry->d_name, "CapInh:", 16), 0);
+		assert_int_equal(status_of(pid, entry->d_name, "CapPrm:", 16), 0);
+		assert_int_equal(status_of(pid, entry->d_name, "CapEff:", 16), 0);
+		assert_int_equal(status_of(pid, entry->d_name, "CapAmb:", 16), 0);
+		with_two_filters += status_of(pid, entry->d_name, "Seccomp_filters:", 10) == 2;
+		nr++;
+	}
+	closedir(tasks);
+	assert_true(nr >= nr_vcpus + 1);
+	assert_int_equal(with_two_filters, nr_vcpus);
+}
+
+static bool says(struct json_object *object, const char *key)
+{
+	struct json_object *value = json_object_object_get(object, key);
+
+	assert_true(json_object_is_type(value, json_type_boolean));
+	return json_object_get_boolean(value);
+}
+
+static void expect_info(const char *name, bool sandboxed)
+{
+	struct json_object *result = NULL, *error = NULL, *sandbox;
+	struct hvp_client *client;
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/%s.sock", dir, name);
+	assert_int_equal(hvp_client_connect(&client, path, 30000), 0);
+	assert_int_equal(hvp_client_call(client, "info", NULL, 30000, &result, &error), 0);
+	sandbox = json_object_object_get(result, "sandbox");
+	assert_int_equal(says(sandbox, "seccomp"), sandboxed);
+	assert_int_equal(says(sandbox, "capabilities_dropped"), sandboxed);
+	assert_int_equal(says(sandbox, "landlock"), sandboxed && have_landlock());
+	json_object_put(result);
+	json_object_put(error);
+	hvp_client_close(client);
+}
+
+/* Waits for the control socket to appear: then all has been given up but the roles of vCPUs. */
+static void wait_for_socket(const char *name)
+{
+	struct hvp_client *client;
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/%s.sock", dir, name);
+	for (int tries = 0; tries < 6000; tries++) {
+		if (!hvp_client_connect(&client, path, 30000)) {
+			hvp_client_close(client);
+			return;
+		}
+		usleep(10000);
+	}
+	fail_msg("%s has not come", path);
+}
+
+static char elf_path[64];
+
+#define START(vmm, ...)                                                                           \
+	vmm_start(vmm,                                                                            \
+		  (const char *const[]){"--memory", "64M", "--kernel", elf_path, "--name", "box", \
+					"--vcpus", "2", ##__VA_ARGS__, NULL},                     \
+		  0)
+
+static void the_program_is_in_it(void **state)
+{
+	struct vmm_process vmm;
+
+	(void)state;
+	NEED_REAL_KVM();
+	START(&vmm);
+	wait_for_socket("box");
+	expect_info("box", true);
+	assert_tasks_are_sandboxed(vmm.pid, 2);
+	kill(vmm.pid, SIGTERM);
+	assert_int_equal(vmm_finish(&vmm, 30), 0);
+	assert_string_equal(vmm.err_text, "");
+}
+
+static void without_it_it_says_so(void **state)
+{
+	struct vmm_process vmm;
+
+	(void)state;
+	NEED_REAL_KVM();
+	START(&vmm, "--no-sandbox");
+	wait_for_socket("box");
+	expect_info("box", false);
+	kill(vmm.pid, SIGTERM);
+	assert_int_equal(vmm_finish(&vmm, 30), 0);
+	assert_non_null(strstr(vmm.err_text, "without the sandbox"));
+	assert_null(strchr(vmm.err_text, '\n')[1] ? "more than a line" : NULL);
+}
+
+static int setup(void **state)
+{
+	size_t entry = (size_t)((const uint8_t *)(uintptr_t)halt - __start_guest_code);
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	setenv("HVPOKE_RUNTIME_DIR", dir, 1);
+	snprintf(elf_path, sizeof(elf_path), "%s/vmlinux", dir);
+	write_elf(elf_path, __start_guest_code, (size_t)(__stop_guest_code - __start_guest_code),
+		  entry);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	unlink(elf_path);
+	/* Fails if a socket was left behind. */
+	return rmdir(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(forbidden_calls_end_it),
+		cmocka_unit_test(other_abis_end_it),
+		cmocka_unit_test(allowed_calls_work),
+		cmocka_unit_test(landlock_leaves_the_socket),
+		cmocka_unit_test(the_program_is_in_it),
+		cmocka_unit_test(without_it_it_says_so),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
