@@ -55,6 +55,7 @@ kvm_srcs := $(wildcard tests/kvm/test_*.c)
 kvm_lib_srcs := $(filter-out $(kvm_srcs),$(wildcard tests/kvm/*.c))
 qemu_test_srcs := $(wildcard tests/qemu/test_*.c)
 qemu_test_lib_srcs := $(filter-out $(qemu_test_srcs),$(wildcard tests/qemu/*.c))
+failing_srcs := $(wildcard tests/failing/test_*.c)
 fuzz_srcs := $(wildcard tests/fuzz/fuzz_*.c)
 fuzz_lib_srcs := $(filter-out $(fuzz_srcs),$(wildcard tests/fuzz/*.c))
 bench_lib_srcs := tests/bench/figures.c
@@ -68,6 +69,7 @@ kvm_bins := $(patsubst %.c,$(B)/%,$(kvm_srcs))
 qemu_bins := $(patsubst %.c,$(B)/%,$(qemu_test_srcs))
 bench_bins := $(patsubst %.c,$(B)/%,$(bench_srcs))
 soak_bins := $(patsubst %.c,$(B)/%,$(soak_srcs))
+failing_bins := $(patsubst %.c,$(B)/%,$(failing_srcs))
 fuzz_bins := $(patsubst %.c,$(B)/%,$(fuzz_srcs))
 
 programs := $(B)/hvpoke $(B)/hvpoke-vmm $(B)/hvpoked
@@ -84,13 +86,14 @@ $(B)/tests/linux/sites: $(B)/tests/linux/sites.o
 	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^
 unit-tests: $(unit_bins)
 kvm-tests: $(kvm_bins) $(played_kvm)
+failing-tests: $(failing_bins) $(addprefix $(B)/failing/,hvpoke hvpoke-vmm hvpoked) $(played_kvm)
 qemu-tests: $(qemu_bins) $(B)/hvpoked $(B)/hvpoke $(B)/tests/qemu/guest.elf
 bench-bins: $(bench_bins) $(B)/hvpoked $(B)/tests/qemu/guest.elf
 soak-bins: $(soak_bins) $(B)/hvpoked $(B)/hvpoke-vmm $(played_kvm)
 linux-tests: $(B)/tests/linux/sites
 # With VARIANT=fuzz.
 fuzz-targets: $(fuzz_bins)
-.PHONY: linux-tests fuzz-targets unit-tests kvm-tests qemu-tests bench-bins soak-bins
+.PHONY: linux-tests fuzz-targets unit-tests kvm-tests failing-tests qemu-tests bench-bins soak-bins
 
 $(B)/libhvpoke.a: $(call objs,$(patcher_srcs) $(sandbox_srcs))
 $(B)/libhvvmm.a: $(call objs,$(vmm_srcs))
@@ -123,6 +126,28 @@ $(bench_bins): $(B)/%: $(B)/%.o $(B)/libbench.a $(B)/libguest.a $(B)/libqemutest
 		$(B)/libhvvmm.a $(B)/libhvpoked.a $(B)/libhvpoke.a
 	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 
+# The same objects, with the calls that tests/failing can make fail led there.
+failing := $(B)/tests/failing/failing.o
+failing_calls := $(B)/failing/calls
+$(failing_calls): $(failing)
+	@mkdir -p $(@D)
+	$(call say,NM)nm $< | sed -n 's/.* T failing_\(.*\)/\1 failing_\1/p' | \
+		grep -v -e begin -e end -e call$$ >$@
+$(B)/failing/%.a: $(B)/%.a $(failing_calls)
+	$(call say,LEAD)objcopy --redefine-syms=$(failing_calls) $< $@
+$(B)/failing/%.o: $(B)/%.o $(failing_calls)
+	@mkdir -p $(@D)
+	$(call say,LEAD)objcopy --redefine-syms=$(failing_calls) $< $@
+failing_libs := $(addprefix $(B)/failing/lib,hvvmm.a hvpoked.a hvpoke.a)
+$(B)/failing/hvpoke: $(patsubst %.c,$(B)/failing/%.o,$(cli_srcs)) $(failing_libs) $(failing)
+	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) $(LIBVIRT_LIBS)
+$(B)/failing/hvpoke-vmm: $(B)/failing/vmm/main.o $(failing_libs) $(failing)
+	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
+$(B)/failing/hvpoked: $(B)/failing/qemu/main.o $(failing_libs) $(failing)
+	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
+$(failing_bins): $(B)/%: $(B)/%.o $(B)/tests/failing/each_call.o $(B)/libunit.a $(B)/libguest.a $(B)/libqemutest.a $(failing_libs) $(failing)
+	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+
 # What a target stands in for, besides calling it: the linker sends those calls to the target.
 $(fuzz_bins): wrapped :=
 $(B)/tests/fuzz/fuzz_batch: wrapped := hvp_copy_in clock_gettime
@@ -138,7 +163,8 @@ $(soak_bins): $(B)/%: $(B)/%.o $(B)/libsoak.a $(B)/libguest.a $(B)/libqemutest.a
 # Guest code stands in the tests' own files and is copied into guest memory: it
 # must not call into the host program (stack protector, sanitizers, SSE), and its
 # exceptions push their frames where a red zone would be.
-$(B)/tests/kvm/%.o $(B)/tests/bench/%.o $(B)/tests/soak/%.o: override CFLAGS += -fno-stack-protector -fcf-protection=none \
+$(B)/tests/kvm/%.o $(B)/tests/bench/%.o $(B)/tests/soak/%.o $(B)/tests/failing/test_vm.o: \
+	override CFLAGS += -fno-stack-protector -fcf-protection=none \
 	-mno-red-zone
 
 # Loaded before libc where there is no /dev/kvm. One command: it is no part of the programs.

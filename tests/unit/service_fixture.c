@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "service_fixture.h"
 
+#include "json_build.h"
+
 static struct fixture *of(struct hvp_service *service)
 {
 	return (struct fixture *)service;
@@ -9,13 +11,12 @@ static struct fixture *of(struct hvp_service *service)
 static void add_info(struct hvp_service *service, struct json_object *object)
 {
 	(void)service;
-	json_object_object_add(object, "vcpus", json_object_new_int(2));
+	hvp_json_add(object, "vcpus", json_object_new_int(2));
 }
 
 static void add_stats(struct hvp_service *service, struct json_object *object)
 {
-	json_object_object_add(object, "int3_patch",
-			       json_object_new_uint64(atomic_load(&of(service)->int3)));
+	hvp_json_add(object, "int3_patch", json_object_new_uint64(atomic_load(&of(service)->int3)));
 }
 
 static uint64_t int3_hits(struct hvp_service *service)
