@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "fault.h"
@@ -64,11 +65,22 @@ static int area_offset(pid_t pid, const struct process_area *area, uint64_t *off
 	return err;
 }
 
+/* Is all of the area in the file, and will it stay there? A page that is not would kill us. */
+static bool is_for_good(int fd, const struct process_area *area, uint64_t offset)
+{
+	uint64_t len = area->end - area->start;
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat st;
+
+	return seals >= 0 && seals & F_SEAL_SHRINK && !fstat(fd, &st) &&
+	       offset <= (uint64_t)st.st_size && len <= (uint64_t)st.st_size - offset;
+}
+
 int process_map(pid_t pid, const struct process_area *area, void **mem)
 {
 	char path[96];
 	uint64_t offset = 0;
-	int fd, seals, err;
+	int fd, err;
 
 	if (!area->shared || !area->writable)
 		return -EPERM;
@@ -80,8 +92,7 @@ int process_map(pid_t pid, const struct process_area *area, void **mem)
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	seals = fcntl(fd, F_GET_SEALS);
-	if (seals < 0 || !(seals & F_SEAL_SHRINK)) {
+	if (!is_for_good(fd, area, offset)) {
 		close(fd);
 		return -EPERM;
 	}

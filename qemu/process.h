@@ -19,10 +19,10 @@ struct process_area {
 int process_area(pid_t pid, uint64_t address, struct process_area *area);
 
 /*
- * Map all of @area here too, at *@mem, for reading and writing. Only for a file
- * that is shared and cannot shrink (a sealed memfd, as QEMU's memory-backend-memfd
- * is): others could take the memory away under our hands. 0, -EPERM if it is not of that
- * kind, or another -errno.
+ * Map all of @area here too, at *@mem, for reading and writing. Only for a file that is
+ * shared, holds all of it and cannot shrink (a sealed memfd, as QEMU's memory-backend-memfd
+ * is): others could take the memory away under our hands. 0, -EPERM if it is not of
+ * that kind, or another -errno.
  */
 int process_map(pid_t pid, const struct process_area *area, void **mem);
 

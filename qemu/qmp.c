@@ -91,8 +91,10 @@ static int next_answer(struct qmp *qmp, struct json_object **object)
 {
 	int err;
 
-	while (!(err = next_message(qmp, object)) && take_event(qmp, *object))
+	while (!(err = next_message(qmp, object)) && take_event(qmp, *object)) {
 		json_object_put(*object);
+		*object = NULL; /* what comes next may be nothing at all */
+	}
 	return err;
 }
 

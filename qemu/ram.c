@@ -80,8 +80,12 @@ static int add_block(struct ram *ram, struct qmp *qmp, pid_t pid, uint64_t first
 		err = host_address(qmp, last, &hva_last, message);
 	if (err)
 		return err == -ENXIO ? 0 : err; /* not RAM after all: not a block */
-	/* What QEMU itself cannot write to is not the guest's RAM, whatever it is called. */
-	if (hva_last - block.hva != last - first ||
+	/*
+	 * What QEMU itself cannot write to is not the guest's RAM, whatever it is called. One that
+	 * lies could have its block go around the end of all addresses, and end in the same
+	 * mapping before its start: the check of the lengths does not see that.
+	 */
+	if (hva_last < block.hva || hva_last - block.hva != last - first ||
 	    !process_is_writable(pid, block.hva, hva_last + 1))
 		return 0;
 	if (!process_area(pid, block.hva, &area) && hva_last < area.end &&
