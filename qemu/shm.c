@@ -93,7 +93,7 @@ void *shm_at(const struct shm *shm, uint64_t offset, uint64_t len)
 	return shm->mem + offset;
 }
 
-static bool exchange(struct shm *shm, uint64_t from, uint64_t to)
+static bool exchange(struct shm *shm, __u64 from, __u64 to)
 {
 	return __atomic_compare_exchange_n(&mail_page(shm)->state, &from, to, false,
 					   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
