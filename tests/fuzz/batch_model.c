@@ -44,7 +44,7 @@ bool model_ranges_good(const struct model_ranges *ranges)
 	for (uint32_t i = 0; i < ranges->nr; i++) {
 		const struct hvpoke_range *range = &ranges->range[i];
 
-		if (range->reserved || !range->len || !model_is_ram(range->gpa, range->len))
+		if (!range->len || !model_is_ram(range->gpa, range->len))
 			return false;
 		if (i && range->gpa < range[-1].gpa + range[-1].len)
 			return false;

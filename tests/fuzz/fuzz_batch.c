@@ -231,13 +231,16 @@ static void check_batch(enum hvpoke_status status, const struct hvpoke_batch *ou
 	bool good;
 
 	hvp_guest_agent(g.guest, &agent);
-	good = !in->flags && in->nr_entries <= MODEL_MAX_SITES && agent.present;
+	/* Without a log nothing is kept that could be put back. */
+	good = (!in->flags ||
+		(in->flags == HVPOKE_BATCH_UNDO && !in->nr_entries && !in->entries_gpa)) &&
+	       in->nr_entries <= MODEL_MAX_SITES && agent.present;
 	CHECK((status == HVPOKE_RATE) == (good && !g.batches_left));
 	if (good && g.batches_left)
 		g.batches_left--;
 	else
 		good = false;
-	good = good && !g.too_many && g.nr == in->nr_entries &&
+	good = good && !in->flags && !g.too_many && g.nr == in->nr_entries &&
 	       model_batch_good(&g.ranges, g.entry, g.nr);
 	CHECK(g.paused == (good && !g.pause_err));
 	CHECK((status == HVPOKE_OK) == (g.paused && g.bad == g.nr));
