@@ -40,8 +40,10 @@ int fault(const char *point)
 	if (strcmp(point, wanted.point) != 0)
 		return 0;
 	nth = atomic_fetch_add(&passed, 1) + 1;
-	if (wanted.err)
+	if (wanted.err > 0)
 		return nth >= wanted.nth ? -wanted.err : 0;
+	if (wanted.err)
+		return nth == wanted.nth ? wanted.err : 0;
 	/* The same call that wakes threads: a seccomp filter lets it pass. */
 	if (nth == wanted.nth)
 		syscall(SYS_tgkill, getpid(), gettid(), SIGKILL);

@@ -8,7 +8,7 @@
  *
  * HVPOKE_FAULT="POINT NTH ERRNO" in the environment: with ERRNO 0 the process is killed by
  * SIGKILL, at once and whole, when it comes by POINT for the NTH time; else fault()
- * returns -ERRNO at that time and every later one.
+ * returns -ERRNO at that time and every later one, with a negative ERRNO just that once.
  */
 #ifdef HVPOKE_FAULTS
 int fault(const char *point);

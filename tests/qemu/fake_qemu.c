@@ -211,12 +211,30 @@ static void *serve_monitor(void *arg)
 	return NULL;
 }
 
-void fake_qemu_monitor(struct fake_qemu *fake)
+void fake_qemu_answer(struct fake_qemu *fake, int fd)
 {
-	fake->qmp = host_connect(fake->host, "qmp");
+	fake->qmp = fd;
 	say_line(fake->qmp, "{\"QMP\":{\"version\":{},\"capabilities\":[\"oob\"]}}\r\n");
 	assert_int_equal(pthread_create(&fake->thread, NULL, serve_monitor, fake), 0);
 	fake->has_thread = true;
+}
+
+void fake_qemu_connect_monitor(struct fake_qemu *fake)
+{
+	fake_qemu_answer(fake, host_connect(fake->host, "qmp"));
+}
+
+void fake_qemu_operator(struct fake_qemu *fake, bool run)
+{
+	if (atomic_exchange(&fake->running, run) == run)
+		return;
+	say_line(fake->qmp, run ? "{\"event\":\"RESUME\",\"timestamp\":{}}\r\n"
+				: "{\"event\":\"STOP\",\"timestamp\":{}}\r\n");
+}
+
+void fake_qemu_monitor(struct fake_qemu *fake)
+{
+	fake_qemu_connect_monitor(fake);
 	WAIT_FOR(__atomic_load_n(&fake_host(fake)->session, __ATOMIC_SEQ_CST), WAIT_MS);
 }
 
@@ -379,11 +397,17 @@ void fake_batch(struct fake_qemu *fake)
 			entry[i].gpa2 = (site(i) | HVPOKE_PAGE_MASK) + 1;
 		memcpy(entry[i].old_insn, nop, 5);
 		memcpy(entry[i].new_insn, jmp, 5);
-		memcpy(fake->ram + site(i), nop, 5);
 	}
+	fake_text(fake->ram);
 }
 
-uint32_t fake_new_sites(struct fake_qemu *fake)
+void fake_text(uint8_t *ram)
+{
+	for (uint32_t i = 0; i < FAKE_SITES; i++)
+		memcpy(ram + site(i), nop, 5);
+}
+
+uint32_t fake_new_sites(const struct fake_qemu *fake)
 {
 	uint32_t nr = 0;
 

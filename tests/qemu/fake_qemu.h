@@ -56,6 +56,12 @@ void fake_qemu_open(struct fake_qemu *fake, const struct host *host, bool shared
 void fake_qemu_close(struct fake_qemu *fake);
 /* Connect a monitor, and wait until hvpoked serves the guest. */
 void fake_qemu_monitor(struct fake_qemu *fake);
+/* Connect it only. */
+void fake_qemu_connect_monitor(struct fake_qemu *fake);
+/* The monitor is connected already, at @fd. */
+void fake_qemu_answer(struct fake_qemu *fake, int fd);
+/* As an operator at another monitor does it: hvpoked gets the event. */
+void fake_qemu_operator(struct fake_qemu *fake, bool run);
 void fake_qemu_hang_up(struct fake_qemu *fake);
 /* The monitor says that something has happened. */
 void fake_qemu_event(struct fake_qemu *fake, const char *event);
@@ -78,8 +84,10 @@ void fake_hello(struct fake_qemu *fake);
  * bytes into RAM.
  */
 void fake_batch(struct fake_qemu *fake);
-/* How many of them hold their new bytes. */
-uint32_t fake_new_sites(struct fake_qemu *fake);
+/* Only the old bytes, into memory that is RAM's copy. */
+void fake_text(uint8_t *ram);
+/* How many of them hold their new bytes; all others their old ones. */
+uint32_t fake_new_sites(const struct fake_qemu *fake);
 struct hvpoke_entry *fake_entries(struct fake_qemu *fake);
 
 #endif /* TESTS_QEMU_FAKE_QEMU_H */

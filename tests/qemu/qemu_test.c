@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -17,6 +18,7 @@
 #include "client.h"
 
 #define START_MS 10000
+#define END_MS	 30000
 #define CALL_MS	 60000
 
 const char *built(const char *name)
@@ -55,6 +57,16 @@ static bool listens(const struct host *host, const char *name)
 	return fd >= 0;
 }
 
+static void prepare_child(const struct host *host)
+{
+	struct rlimit limit = {.rlim_cur = host->descriptors, .rlim_max = host->descriptors};
+
+	if (host->fault[0])
+		setenv("HVPOKE_FAULT", host->fault, 1);
+	if (host->descriptors)
+		setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 void host_start(struct host *host)
 {
 	int log;
@@ -67,10 +79,13 @@ void host_start(struct host *host)
 	if (!host->pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(log, STDERR_FILENO);
+		prepare_child(host);
 		execl(built("hvpoked"), "hvpoked", "--socket-dir", host->dir, (char *)NULL);
 		_exit(127);
 	}
 	close(log);
+	host->fault[0] = '\0';
+	host->descriptors = 0;
 	/* The monitors' socket comes last. */
 	WAIT_FOR(listens(host, "qmp"), START_MS);
 }
@@ -97,20 +112,45 @@ void host_assert_alive(struct host *host)
 	fail_msg("hvpoked has ended with status %#x", status);
 }
 
-void host_stop(struct host *host, int signal)
+/* Until it ends, as a process killed by @signal, or (SIGTERM) with exit code 0. */
+static void wait_end(struct host *host, int signal)
 {
-	int64_t until = deadline_in(START_MS);
+	int64_t until = deadline_in(END_MS);
 	int status = 0;
 	pid_t ended;
 
-	assert_int_equal(kill(host->pid, signal), 0);
 	while ((ended = waitpid(host->pid, &status, WNOHANG)) == 0 && deadline_left(until))
-		usleep(5000);
-	if (ended != host->pid || (signal == SIGTERM && status)) {
+		usleep(2000);
+	if (ended != host->pid || (signal == SIGTERM && status) ||
+	    (signal == SIGKILL && (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL))) {
 		print_log(host);
 		fail_msg("hvpoked did not end as it should: status %#x", status);
 	}
 	host->pid = 0;
+}
+
+void host_stop(struct host *host, int signal)
+{
+	assert_int_equal(kill(host->pid, signal), 0);
+	wait_end(host, signal);
+}
+
+void host_wait_killed(struct host *host)
+{
+	wait_end(host, SIGKILL);
+}
+
+bool host_logged(const struct host *host, const char *text)
+{
+	FILE *log = fopen(host->log, "re");
+	bool found = false;
+	char line[1024];
+
+	while (log && fgets(line, sizeof(line), log))
+		found |= strstr(line, text) != NULL;
+	if (log)
+		fclose(log);
+	return found;
 }
 
 void host_free(struct host *host)

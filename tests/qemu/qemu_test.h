@@ -24,12 +24,19 @@ struct host {
 	char control_dir[80]; /* the VMs' control sockets */
 	char log[80];
 	pid_t pid; /* 0: not running */
+	/* For the next host_start(); both forgotten then. */
+	char fault[64];		  /* patcher/fault.h; empty: none */
+	unsigned int descriptors; /* as many as it may have; 0: as many as we */
 };
 
 void host_init(struct host *host);
 void host_start(struct host *host);
 /* @signal: SIGTERM must be answered with exit code 0, SIGKILL is just that. */
 void host_stop(struct host *host, int signal);
+/* It kills itself at the point that @fault says. */
+void host_wait_killed(struct host *host);
+/* Has it logged @text? */
+bool host_logged(const struct host *host, const char *text);
 /* Also removes the directories. */
 void host_free(struct host *host);
 /* The hvpoked that host_start() started has neither crashed nor ended. */
