@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "fault.h"
 #include "process.h"
 
 #define MAGIC 0x32646f6b65766b68ull /* changes with the structure */
@@ -181,7 +182,7 @@ static int take(const struct record *record, int pidfd, const char *fdinfo, cons
 
 int record_recover(const struct record *record, int pidfd, struct shm *shm, int *doorbell, int *irq)
 {
-	int found[3] = {-1, -1, -1}, err = 0;
+	int found[3] = {-1, -1, -1}, err = fault("take-over");
 	struct dirent *entry;
 	char fdinfo[64];
 	DIR *dir;

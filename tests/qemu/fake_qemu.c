@@ -44,12 +44,20 @@ static int64_t receive_number(int conn, int *fd)
 	return number;
 }
 
-static void connect_device(struct fake_qemu *fake)
+void fake_qemu_map(struct fake_qemu *fake)
 {
 	struct stat st;
+
+	assert_int_equal(fstat(fake->memory, &st), 0);
+	fake->shm_size = st.st_size;
+	fake->shm = mmap(NULL, fake->shm_size, PROT_READ | PROT_WRITE, MAP_SHARED, fake->memory, 0);
+	assert_ptr_not_equal(fake->shm, MAP_FAILED);
+}
+
+void fake_qemu_take_device(struct fake_qemu *fake)
+{
 	int none;
 
-	fake->conn = host_connect(fake->host, "ivshmem");
 	assert_int_equal(receive_number(fake->conn, &none), 0); /* the protocol's version */
 	assert_int_equal(none, -1);
 	fake->id = receive_number(fake->conn, &none);
@@ -61,11 +69,13 @@ static void connect_device(struct fake_qemu *fake)
 	assert_true(fake->doorbell >= 0);
 	assert_int_equal(receive_number(fake->conn, &fake->irq), fake->id);
 	assert_true(fake->irq >= 0);
+	fake_qemu_map(fake);
+}
 
-	assert_int_equal(fstat(fake->memory, &st), 0);
-	fake->shm_size = st.st_size;
-	fake->shm = mmap(NULL, fake->shm_size, PROT_READ | PROT_WRITE, MAP_SHARED, fake->memory, 0);
-	assert_ptr_not_equal(fake->shm, MAP_FAILED);
+void fake_qemu_connect_device(struct fake_qemu *fake)
+{
+	fake->conn = host_connect(fake->host, "ivshmem");
+	fake_qemu_take_device(fake);
 }
 
 /* ---- the monitor, QEMU's side ---- */
@@ -272,7 +282,7 @@ void fake_qemu_open(struct fake_qemu *fake, const struct host *host, bool shared
 	fake->ram = mmap(NULL, FAKE_RAM, PROT_READ | PROT_WRITE,
 			 shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fake->ram_fd, 0);
 	assert_ptr_not_equal(fake->ram, MAP_FAILED);
-	connect_device(fake);
+	fake_qemu_connect_device(fake);
 }
 
 void fake_qemu_close(struct fake_qemu *fake)

@@ -54,6 +54,10 @@ struct fake_qemu {
 /* @shared: RAM is a sealed memfd, as memory-backend-memfd,share=on makes it. */
 void fake_qemu_open(struct fake_qemu *fake, const struct host *host, bool shared);
 void fake_qemu_close(struct fake_qemu *fake);
+/* Its parts: connect the device, take what it is sent, map the memory. */
+void fake_qemu_connect_device(struct fake_qemu *fake);
+void fake_qemu_take_device(struct fake_qemu *fake);
+void fake_qemu_map(struct fake_qemu *fake);
 /* Connect a monitor, and wait until hvpoked serves the guest. */
 void fake_qemu_monitor(struct fake_qemu *fake);
 /* Connect it only. */

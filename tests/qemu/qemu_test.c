@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -57,16 +56,6 @@ static bool listens(const struct host *host, const char *name)
 	return fd >= 0;
 }
 
-static void prepare_child(const struct host *host)
-{
-	struct rlimit limit = {.rlim_cur = host->descriptors, .rlim_max = host->descriptors};
-
-	if (host->fault[0])
-		setenv("HVPOKE_FAULT", host->fault, 1);
-	if (host->descriptors)
-		setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 void host_start(struct host *host)
 {
 	int log;
@@ -79,13 +68,13 @@ void host_start(struct host *host)
 	if (!host->pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(log, STDERR_FILENO);
-		prepare_child(host);
+		if (host->fault[0])
+			setenv("HVPOKE_FAULT", host->fault, 1);
 		execl(built("hvpoked"), "hvpoked", "--socket-dir", host->dir, (char *)NULL);
 		_exit(127);
 	}
 	close(log);
 	host->fault[0] = '\0';
-	host->descriptors = 0;
 	/* The monitors' socket comes last. */
 	WAIT_FOR(listens(host, "qmp"), START_MS);
 }

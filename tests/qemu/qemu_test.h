@@ -23,10 +23,8 @@ struct host {
 	char dir[64];	      /* hvpoked's sockets: DIR/ivshmem, DIR/qmp */
 	char control_dir[80]; /* the VMs' control sockets */
 	char log[80];
-	pid_t pid; /* 0: not running */
-	/* For the next host_start(); both forgotten then. */
-	char fault[64];		  /* patcher/fault.h; empty: none */
-	unsigned int descriptors; /* as many as it may have; 0: as many as we */
+	pid_t pid;	/* 0: not running */
+	char fault[64]; /* patcher/fault.h: for the next host_start(), and forgotten then */
 };
 
 void host_init(struct host *host);
