@@ -35,6 +35,8 @@ struct hvp_audit {
 	struct audit_file file; /* the thread's; others only read */
 	bool to_file;
 	uint64_t sum_ns;
+	void (*confine)(void *ctx);
+	void *confine_ctx;
 	pthread_t thread;
 
 	pthread_mutex_t lock;  /* innermost; never held over a system call on a file */
@@ -299,6 +301,8 @@ static void *run(void *arg)
 	int err;
 
 	pthread_setname_np(pthread_self(), "audit");
+	if (audit->confine)
+		audit->confine(audit->confine_ctx);
 	pthread_mutex_lock(&audit->lock);
 	while ((record = next(audit))) {
 		audit->writing = true;
@@ -359,6 +363,8 @@ static struct hvp_audit *allocate(const struct hvp_audit_config *config)
 	audit->file.nr = config->nr_files ? config->nr_files : HVP_AUDIT_NR_FILES;
 	audit->sum_ns = (config->sum_ms ? config->sum_ms : HVP_AUDIT_SUM_MS) * NS_PER_MS;
 	audit->to_file = config->dir;
+	audit->confine = config->confine;
+	audit->confine_ctx = config->confine_ctx;
 	quota_init(&audit->quota[APPLIED], HVP_AUDIT_APPLIED, HVP_AUDIT_APPLIED_MS);
 	quota_init(&audit->quota[REFUSED], HVP_AUDIT_REFUSED, HVP_AUDIT_REFUSED_MS);
 	STAILQ_INIT(&audit->queue);

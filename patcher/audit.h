@@ -29,6 +29,9 @@ struct hvp_audit_config {
 	uint64_t max_bytes;    /* of one file; 0: the default */
 	unsigned int nr_files; /* the current one and older ones; 0: the default */
 	unsigned int sum_ms;   /* for tests: HVP_AUDIT_SUM_MS, if not 0 */
+	/* First of all on the thread that writes: to give up rights there. May be NULL. */
+	void (*confine)(void *ctx);
+	void *confine_ctx;
 };
 
 #define HVP_AUDIT_MAX_BYTES (4u << 20)

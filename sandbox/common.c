@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* common.c - the system calls that the C library makes for any thread. */
+/* common.c - what threads of both programs need: that of the C library, and of the log. */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -61,3 +62,23 @@ static const struct sandbox_rule threads[] = {
 	},
 };
 const struct sandbox_table sandbox_threads = SANDBOX_TABLE(threads);
+
+static const struct sandbox_rule log_writer[] = {
+	SANDBOX_ALLOW(openat),	   SANDBOX_ALLOW(close),   SANDBOX_ALLOW(fstat),
+	SANDBOX_ALLOW(newfstatat), SANDBOX_ALLOW(geteuid), SANDBOX_ALLOW(ftruncate),
+	SANDBOX_ALLOW(rename),	   SANDBOX_ALLOW(unlink),
+};
+const struct sandbox_table sandbox_log_writer = SANDBOX_TABLE(log_writer);
+
+/* Nothing is made or changed by what it opens. */
+#define CHANGES (O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | __O_TMPFILE)
+
+static const struct sandbox_rule log_reader[] = {
+	SANDBOX_IF_BITS(openat, 2, CHANGES, O_RDONLY),
+	SANDBOX_ALLOW(close),
+	SANDBOX_ALLOW(fstat),
+	SANDBOX_ALLOW(newfstatat),
+	SANDBOX_ALLOW(geteuid),
+	SANDBOX_ALLOW(pread64),
+};
+const struct sandbox_table sandbox_log_reader = SANDBOX_TABLE(log_reader);

@@ -46,11 +46,14 @@ static size_t fill(struct ruleset *ruleset, int abi)
 	return sizeof(*ruleset);
 }
 
-static int allow_removing(int ruleset, const char *directory)
+static int allow(int ruleset, const struct sandbox_path *path, uint64_t known)
 {
+	const uint64_t files = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |
+			       LANDLOCK_ACCESS_FS_MAKE_REG | FS_TRUNCATE;
 	struct landlock_path_beneath_attr rule = {
-		.allowed_access = LANDLOCK_ACCESS_FS_REMOVE_FILE,
-		.parent_fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC),
+		.allowed_access =
+			LANDLOCK_ACCESS_FS_REMOVE_FILE | (path->files ? files & known : 0),
+		.parent_fd = open(path->directory, O_PATH | O_DIRECTORY | O_CLOEXEC),
 	};
 	int err = 0;
 
@@ -62,10 +65,10 @@ static int allow_removing(int ruleset, const char *directory)
 	return err;
 }
 
-int sandbox_landlock(const char *directory)
+int sandbox_landlock(const struct sandbox_path *paths, size_t nr)
 {
 	struct ruleset attr;
-	int abi, fd, err;
+	int abi, fd, err = 0;
 
 	abi = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	if (abi < 0)
@@ -73,7 +76,9 @@ int sandbox_landlock(const char *directory)
 	fd = (int)syscall(SYS_landlock_create_ruleset, &attr, fill(&attr, abi), 0);
 	if (fd < 0)
 		return -errno;
-	err = allow_removing(fd, directory);
+	for (size_t i = 0; i < nr && !err; i++)
+		if (paths[i].directory)
+			err = allow(fd, &paths[i], attr.fs);
 	if (!err && syscall(SYS_landlock_restrict_self, fd, 0))
 		err = -errno;
 	close(fd);

@@ -81,6 +81,10 @@ extern const struct sandbox_table sandbox_common;
 /* What a thread needs besides that, to start another one that enters a role of its own. */
 extern const struct sandbox_table sandbox_threads;
 
+/* To write a log and turn it over (patcher/audit_file.c); to read it. */
+extern const struct sandbox_table sandbox_log_writer;
+extern const struct sandbox_table sandbox_log_reader;
+
 #define SANDBOX_MAX_TABLES 6
 
 /* What a kind of threads may do. */
@@ -104,17 +108,23 @@ int sandbox_role_enter(const struct sandbox_role *role);
 
 /*
  * Keep @nr of the capabilities (CAP_*) that we have and lose all others for good, and never
- * get new ones by executing a file. Before there are other threads. 0, or -errno with @message.
+ * get new ones by executing a file. Of this thread and those that it starts. 0, or -errno with
+ * @message.
  */
 int sandbox_forgo(const unsigned int *keep, size_t nr, struct message *message);
 
+/* What stays possible below a directory. */
+struct sandbox_path {
+	const char *directory; /* NULL: there is none */
+	bool files;	       /* make, read and write files; else only remove them (sockets) */
+};
+
 /*
- * Landlock: of the file system only @directory is left, and there only files may be removed
- * (a socket of our own); no TCP, no signals to others. Descriptors that are open stay as they
- * are. Before there are other threads. The version of Landlock's ABI; 0 if this kernel has
- * none, or it is switched off; or -errno.
+ * Landlock: of the file system only what @paths say is left; no TCP, no signals to others.
+ * Descriptors that are open stay as they are. Of this thread and those that it starts. The
+ * version of Landlock's ABI; 0 if this kernel has none, or it is switched off; or -errno.
  */
-int sandbox_landlock(const char *directory);
+int sandbox_landlock(const struct sandbox_path *paths, size_t nr);
 
 /* violation.c, for filter.c. */
 int sandbox_catch_violations(void);

@@ -94,18 +94,23 @@ static uint64_t cpu_us(void)
 	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-static int enter_sandbox(struct vmm *vmm, struct message *message)
+/* The control socket, and then, when all is open, the sandbox. */
+static int open_control(struct vmm *vmm, struct message *message)
 {
-	int err;
+	bool sandbox = SANDBOX_POSSIBLE && vmm->config.sandbox;
+	int err = sandbox ? vmm_sandbox_prepare(&vmm->sandbox, message) : 0;
 
-	if (!SANDBOX_POSSIBLE || !vmm->config.sandbox)
-		return 0;
-	err = vmm_sandbox_prepare(&vmm->sandbox, message);
 	if (!err)
-		err = vmm_sandbox_enter(&vmm->sandbox, vmm->control.path, message);
+		err = vm_control_open(&vmm->control, message);
+	if (err)
+		return err;
+	if (vmm->console.pty >= 0)
+		fprintf(stderr, "hvpoke-vmm: the serial port is %s\n", vmm->console.pty_path);
+	err = sandbox ? vmm_sandbox_enter(&vmm->sandbox, vmm->control.path, message) : 0;
 	if (err) {
 		size_t len = strlen(message->text);
 
+		vm_control_close(&vmm->control);
 		snprintf(message->text + len, sizeof(message->text) - len,
 			 "; --no-sandbox runs without");
 	}
@@ -154,15 +159,7 @@ static enum vm_exit run(struct vmm *vmm)
 	code = machine_create(&vmm->machine, &vmm->config, &vmm->files, &vmm->serial);
 	if (code != VM_EXIT_NONE)
 		return code;
-	if (vm_control_open(&vmm->control, &message) < 0) {
-		machine_destroy(&vmm->machine, &vmm->serial);
-		return complain(VM_EXIT_HOST, &message);
-	}
-	if (vmm->console.pty >= 0)
-		fprintf(stderr, "hvpoke-vmm: the serial port is %s\n", vmm->console.pty_path);
-	/* All is open. Before there are other threads. */
-	if (enter_sandbox(vmm, &message) < 0) {
-		vm_control_close(&vmm->control);
+	if (open_control(vmm, &message) < 0) {
 		machine_destroy(&vmm->machine, &vmm->serial);
 		return complain(VM_EXIT_HOST, &message);
 	}

@@ -199,10 +199,16 @@ static int open_audit(struct vm_control *control, struct message *message)
 		snprintf(dir, sizeof(dir), "%s", config->audit);
 	if (!err && strcmp(dir, "none") != 0)
 		audit.dir = dir;
+	if (audit.dir && control->sandbox->prepared) {
+		snprintf(control->sandbox->log_dir, sizeof(control->sandbox->log_dir), "%s", dir);
+		audit.confine = vmm_sandbox_confine_log;
+		audit.confine_ctx = control->sandbox;
+	}
 	if (!err)
 		err = hvp_audit_open(&control->audit, &audit, config->name);
 	if (!err)
 		return 0;
+	control->sandbox->log_dir[0] = '\0';
 	if (config->audit)
 		return message_set(message, err, "cannot write a log in %s: %s", dir,
 				   err == -EPERM ? HVP_AUDIT_NOT_OURS : strerror(-err));

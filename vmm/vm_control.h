@@ -21,7 +21,7 @@ struct vm_control {
 	const struct config *config;
 	struct machine *machine;
 	const struct console *console;
-	const struct vmm_sandbox *sandbox;
+	struct vmm_sandbox *sandbox;
 	struct hvp_control *server; /* NULL before vm_control_open() */
 	struct hvp_audit *audit;    /* likewise; stays over reboots */
 	struct loop *loop;

@@ -2,8 +2,8 @@
 /*
  * vmm_sandbox.c - what hvpoke-vmm's threads may ask of the kernel.
  *
- * Nobody opens files. A reboot makes the machine again, on the main thread, from what has been
- * kept open (struct machine_files). A filter is inherited by the threads that are started under
+ * But for the log's, nobody opens files. A reboot makes the machine again, on the main thread,
+ * from what has been kept open (struct machine_files). A filter is inherited by the threads that are started under
  * it, so the main thread's has all that a vCPU's needs as well.
  */
 #include <errno.h>
@@ -11,8 +11,10 @@
 #include <libgen.h>
 #include <limits.h>
 #include <linux/kvm.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "json_build.h"
 #include "terminal.h"
@@ -81,11 +83,18 @@ static const struct sandbox_rule looping[] = {
 };
 static const struct sandbox_table looping_table = SANDBOX_TABLE(looping);
 
+#define LOG_READER 5 /* its place in the role's tables: the last one, without which it can do */
+
 static const struct sandbox_role main_role = {
 	.name = "the main thread",
 	.tables = {&running_table, &making_table, &looping_table, &sandbox_common,
-		   &sandbox_threads},
+		   &sandbox_threads, [LOG_READER] = &sandbox_log_reader},
 	.hot = SCMP_SYS(ioctl),
+};
+
+static const struct sandbox_role log_role = {
+	.name = "the log's thread",
+	.tables = {&sandbox_log_writer, &sandbox_common},
 };
 
 static const struct sandbox_role vcpu_role = {
@@ -98,14 +107,59 @@ int vmm_sandbox_prepare(struct vmm_sandbox *sandbox, struct message *message)
 {
 	int err;
 
-	*sandbox = (struct vmm_sandbox){.main = main_role, .vcpu = vcpu_role};
+	*sandbox = (struct vmm_sandbox){.main = main_role, .vcpu = vcpu_role, .log = log_role};
 	sandbox_init("hvpoke-vmm", VM_EXIT_SANDBOX, terminal_restore);
-	err = sandbox_role_prepare(&sandbox->main, message);
+	err = sandbox_role_prepare(&sandbox->log, message);
 	if (!err)
 		err = sandbox_role_prepare(&sandbox->vcpu, message);
 	if (err)
 		vmm_sandbox_release(sandbox);
+	sandbox->prepared = !err;
 	return err;
+}
+
+/* Rights, and the file system. Landlock's version, 0 if there is none, or -errno. */
+static int confine(const struct vmm_sandbox *sandbox, const char *socket_dir,
+		   struct message *message)
+{
+	const struct sandbox_path paths[] = {
+		{.directory = socket_dir},
+		{.directory = *sandbox->log_dir ? sandbox->log_dir : NULL, .files = true},
+	};
+	/* An open /dev/kvm is all that took rights. */
+	int err = sandbox_forgo(NULL, 0, message);
+
+	if (err)
+		return err;
+	err = sandbox_landlock(paths, sizeof(paths) / sizeof(paths[0]));
+	if (err < 0)
+		message_set(message, err, "Landlock does not take us: %s", strerror(-err));
+	return err;
+}
+
+static int enter_role(const struct sandbox_role *role, struct message *message)
+{
+	int err = sandbox_role_enter(role);
+
+	if (!err)
+		return 0;
+	return message_set(message, err, "the kernel does not take a seccomp filter for %s: %s",
+			   role->name, strerror(-err));
+}
+
+void vmm_sandbox_confine_log(void *arg)
+{
+	const struct vmm_sandbox *sandbox = arg;
+	struct message message;
+	int err = confine(sandbox, NULL, &message);
+
+	if (err >= 0)
+		err = enter_role(&sandbox->log, &message);
+	if (!err)
+		return;
+	/* No guest runs yet. */
+	fprintf(stderr, "hvpoke-vmm: %s; --no-sandbox runs without\n", message.text);
+	_exit(VM_EXIT_HOST);
 }
 
 int vmm_sandbox_enter(struct vmm_sandbox *sandbox, const char *control_socket,
@@ -114,28 +168,27 @@ int vmm_sandbox_enter(struct vmm_sandbox *sandbox, const char *control_socket,
 	char directory[PATH_MAX];
 	int err;
 
-	/* An open /dev/kvm is all that took rights. */
-	err = sandbox_forgo(NULL, 0, message);
+	/* Files are opened for the log only: the last of its tables. */
+	if (!*sandbox->log_dir)
+		sandbox->main.tables[LOG_READER] = NULL;
+	err = sandbox_role_prepare(&sandbox->main, message);
 	if (err)
 		return err;
-	strncpy(directory, control_socket, sizeof(directory) - 1);
-	directory[sizeof(directory) - 1] = '\0';
-	sandbox->landlock = sandbox_landlock(dirname(directory));
-	if (sandbox->landlock < 0)
-		return message_set(message, sandbox->landlock, "Landlock does not take us: %s",
-				   strerror(-sandbox->landlock));
-	err = sandbox_role_enter(&sandbox->main);
-	if (err)
-		return message_set(message, err, "the kernel does not take a seccomp filter: %s",
-				   strerror(-err));
-	sandbox->on = true;
-	return 0;
+	snprintf(directory, sizeof(directory), "%s", control_socket);
+	err = confine(sandbox, dirname(directory), message);
+	if (err < 0)
+		return err;
+	sandbox->landlock = err;
+	err = enter_role(&sandbox->main, message);
+	sandbox->on = !err;
+	return err;
 }
 
 void vmm_sandbox_release(struct vmm_sandbox *sandbox)
 {
 	sandbox_role_release(&sandbox->main);
 	sandbox_role_release(&sandbox->vcpu);
+	sandbox_role_release(&sandbox->log);
 }
 
 struct json_object *vmm_sandbox_info(const struct vmm_sandbox *sandbox)

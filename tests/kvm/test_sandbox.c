@@ -41,8 +41,13 @@ GUEST_CODE __attribute__((naked)) static void halt(void)
 
 static char dir[] = "/tmp/hvpoke-sandbox-XXXXXX";
 
-enum { MAIN, VCPU, NR_ROLES };
-static const char *const role_names[] = {"the main thread", "a vCPU's thread"};
+enum { MAIN, MAIN_WITH_LOG, VCPU, LOG, NR_ROLES };
+static const char *const role_names[] = {
+	[MAIN] = "the main thread",
+	[MAIN_WITH_LOG] = "the main thread",
+	[VCPU] = "a vCPU's thread",
+	[LOG] = "the log's thread",
+};
 
 enum { DONE = 40, WRONG }; /* exit codes of children that the sandbox did not end */
 
@@ -50,7 +55,7 @@ enum { DONE = 40, WRONG }; /* exit codes of children that the sandbox did not en
 typedef int deed_fn(const void *arg);
 
 struct in_thread {
-	const struct sandbox_role *role;
+	struct vmm_sandbox *sandbox;
 	deed_fn *deed;
 	const void *arg;
 };
@@ -59,32 +64,51 @@ static void *as_vcpu(void *arg)
 {
 	struct in_thread *in = arg;
 
-	if (sandbox_role_enter(in->role))
+	if (sandbox_role_enter(&in->sandbox->vcpu))
 		_exit(WRONG);
 	_exit(in->deed(in->arg));
+}
+
+static void *as_log(void *arg)
+{
+	struct in_thread *in = arg;
+
+	vmm_sandbox_confine_log(in->sandbox);
+	_exit(in->deed(in->arg));
+}
+
+static void start_thread(void *(*start)(void *arg), struct in_thread *in)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, start, in))
+		_exit(WRONG);
+	pthread_join(thread, NULL);
 }
 
 /* In the child: as hvpoke-vmm does, the vCPU's thread being started by the sandboxed main. */
 static void enter_and_do(int role, deed_fn *deed, const void *arg)
 {
 	struct vmm_sandbox sandbox;
+	struct in_thread in = {&sandbox, deed, arg};
 	struct message message;
-	pthread_t thread;
 	char path[64];
 
 	snprintf(path, sizeof(path), "%s/vm.sock", dir);
-	if (vmm_sandbox_prepare(&sandbox, &message) ||
-	    vmm_sandbox_enter(&sandbox, path, &message)) {
+	if (vmm_sandbox_prepare(&sandbox, &message)) {
 		fprintf(stderr, "%s\n", message.text);
 		_exit(WRONG);
 	}
-	if (role == VCPU) {
-		struct in_thread in = {&sandbox.vcpu, deed, arg};
-
-		if (pthread_create(&thread, NULL, as_vcpu, &in))
-			_exit(WRONG);
-		pthread_join(thread, NULL);
+	if (role == LOG || role == MAIN_WITH_LOG)
+		snprintf(sandbox.log_dir, sizeof(sandbox.log_dir), "%s", dir);
+	if (role == LOG)
+		start_thread(as_log, &in);
+	if (vmm_sandbox_enter(&sandbox, path, &message)) {
+		fprintf(stderr, "%s\n", message.text);
+		_exit(WRONG);
 	}
+	if (role == VCPU)
+		start_thread(as_vcpu, &in);
 	_exit(deed(arg));
 }
 
@@ -130,6 +154,11 @@ static int make_call(const void *arg)
 	return DONE;
 }
 
+/* Of a bit for each role. */
+#define MAY_MAIN (1u << MAIN | 1u << MAIN_WITH_LOG)
+#define MAY_READ (1u << MAIN_WITH_LOG)
+#define MAY_LOG	 (1u << LOG)
+
 #define PTR(x) ((unsigned long)(x))
 #define CALL(name, ...)             \
 	{                           \
@@ -153,127 +182,131 @@ static void forbidden_calls_end_it(void **state)
 	const unsigned long passwd = PTR("/etc/passwd"), tmp = PTR("/tmp");
 	const struct {
 		struct call call;
-		bool vcpu_only; /* the main thread may */
+		unsigned int may; /* the roles that it is not forbidden */
 	} calls[] = {
 		/* Another program, another process. */
-		{CALL(execve, PTR("/bin/true"), PTR(no_args), PTR(no_args)), false},
-		{CALL(execveat, (unsigned long)AT_FDCWD, PTR("/bin/true"), PTR(no_args)), false},
-		{CALL(fork, 0), false},
-		{CALL(vfork, 0), false},
-		{CALL(clone, SIGCHLD), false},
-		{CALL(clone, PTHREAD_NO_THREAD), false},
-		{CALL(clone, CLONE_NEWUSER | SIGCHLD), false},
-		{CALL(kill, 1, 0), false},
-		{CALL(kill, (unsigned long)-1, 0), false},
-		{CALL(tkill, 1, 0), false},
-		{CALL(tgkill, 1, 1, 0), false},
-		{CALL(rt_sigqueueinfo, 1, 0, 0), false},
-		{CALL(pidfd_open, 1, 0), false},
-		{CALL(pidfd_getfd, 0, 0, 0), false},
-		{CALL(pidfd_send_signal, 0, 0, 0), false},
-		{CALL(ptrace, 0), false},
-		{CALL(process_vm_readv, 1, 0, 0, 0, 0, 0), false},
-		{CALL(process_vm_writev, 1, 0, 0, 0, 0, 0), false},
-		{CALL(process_madvise, 1, 0, 0, 0, 0, 0), false},
-		{CALL(kcmp, 1, 1, 0, 0, 0), false},
+		{CALL(execve, PTR("/bin/true"), PTR(no_args), PTR(no_args)), 0},
+		{CALL(execveat, (unsigned long)AT_FDCWD, PTR("/bin/true"), PTR(no_args)), 0},
+		{CALL(fork, 0), 0},
+		{CALL(vfork, 0), 0},
+		{CALL(clone, SIGCHLD), 0},
+		{CALL(clone, PTHREAD_NO_THREAD), 0},
+		{CALL(clone, CLONE_NEWUSER | SIGCHLD), 0},
+		{CALL(kill, 1, 0), 0},
+		{CALL(kill, (unsigned long)-1, 0), 0},
+		{CALL(tkill, 1, 0), 0},
+		{CALL(tgkill, 1, 1, 0), 0},
+		{CALL(rt_sigqueueinfo, 1, 0, 0), 0},
+		{CALL(pidfd_open, 1, 0), 0},
+		{CALL(pidfd_getfd, 0, 0, 0), 0},
+		{CALL(pidfd_send_signal, 0, 0, 0), 0},
+		{CALL(ptrace, 0), 0},
+		{CALL(process_vm_readv, 1, 0, 0, 0, 0, 0), 0},
+		{CALL(process_vm_writev, 1, 0, 0, 0, 0, 0), 0},
+		{CALL(process_madvise, 1, 0, 0, 0, 0, 0), 0},
+		{CALL(kcmp, 1, 1, 0, 0, 0), 0},
 		/* Files. */
-		{CALL(open, passwd, O_RDONLY), false},
-		{CALL(openat, (unsigned long)AT_FDCWD, passwd, O_RDONLY), false},
-		{CALL(openat, (unsigned long)AT_FDCWD, PTR("/dev/kvm"), O_RDWR), false},
-		{CALL(openat2, (unsigned long)AT_FDCWD, passwd, 0, 0), false},
-		{CALL(open_by_handle_at, 0, 0, 0), false},
-		{CALL(creat, PTR("/tmp/x"), 0600), false},
-		{CALL(rename, passwd, passwd), false},
-		{CALL(link, passwd, tmp), false},
-		{CALL(symlink, passwd, tmp), false},
-		{CALL(mkdir, tmp, 0700), false},
-		{CALL(unlinkat, (unsigned long)AT_FDCWD, tmp, 0), false},
-		{CALL(chmod, tmp, 0777), false},
-		{CALL(fchmod, 0, 0777), false},
-		{CALL(chown, tmp, 0, 0), false},
-		{CALL(truncate, tmp, 0), false},
-		{CALL(readlink, PTR("/proc/self/exe"), 0, 0), false},
-		{CALL(getdents64, 0, 0, 0), false},
-		{CALL(fcntl, 2, F_SETFL, 0), false},
-		{CALL(dup2, 0, 1), false},
-		{CALL(sendfile, 0, 0, 0, 0), false},
+		{CALL(open, passwd, O_RDONLY), 0},
+		{CALL(openat, (unsigned long)AT_FDCWD, passwd, O_RDONLY), MAY_READ | MAY_LOG},
+		{CALL(openat, (unsigned long)AT_FDCWD, PTR(dir), O_TMPFILE | O_RDWR, 0600),
+		 MAY_LOG},
+		{CALL(openat, (unsigned long)AT_FDCWD, passwd, O_RDONLY | O_CREAT), MAY_LOG},
+		{CALL(openat, (unsigned long)AT_FDCWD, passwd, O_RDONLY | O_TRUNC), MAY_LOG},
+		{CALL(openat, (unsigned long)AT_FDCWD, passwd, O_WRONLY), MAY_LOG},
+		{CALL(openat, (unsigned long)AT_FDCWD, PTR("/dev/kvm"), O_RDWR), MAY_LOG},
+		{CALL(openat2, (unsigned long)AT_FDCWD, passwd, 0, 0), 0},
+		{CALL(open_by_handle_at, 0, 0, 0), 0},
+		{CALL(creat, PTR("/tmp/x"), 0600), 0},
+		{CALL(rename, passwd, passwd), MAY_LOG},
+		{CALL(link, passwd, tmp), 0},
+		{CALL(symlink, passwd, tmp), 0},
+		{CALL(mkdir, tmp, 0700), 0},
+		{CALL(unlinkat, (unsigned long)AT_FDCWD, tmp, 0), 0},
+		{CALL(chmod, tmp, 0777), 0},
+		{CALL(fchmod, 0, 0777), 0},
+		{CALL(chown, tmp, 0, 0), 0},
+		{CALL(truncate, tmp, 0), 0},
+		{CALL(readlink, PTR("/proc/self/exe"), 0, 0), 0},
+		{CALL(getdents64, 0, 0, 0), 0},
+		{CALL(fcntl, 2, F_SETFL, 0), 0},
+		{CALL(dup2, 0, 1), 0},
+		{CALL(sendfile, 0, 0, 0, 0), 0},
 		/* The network, other sockets. */
-		{CALL(socket, AF_INET, SOCK_STREAM, 0), false},
-		{CALL(socket, AF_UNIX, SOCK_STREAM, 0), false},
-		{CALL(socketpair, AF_UNIX, SOCK_STREAM, 0, 0), false},
-		{CALL(connect, 0, 0, 0), false},
-		{CALL(bind, 0, 0, 0), false},
-		{CALL(listen, 0, 0), false},
-		{CALL(sendmsg, 0, 0, 0), false},
-		{CALL(recvmsg, 0, 0, 0), false},
+		{CALL(socket, AF_INET, SOCK_STREAM, 0), 0},
+		{CALL(socket, AF_UNIX, SOCK_STREAM, 0), 0},
+		{CALL(socketpair, AF_UNIX, SOCK_STREAM, 0, 0), 0},
+		{CALL(connect, 0, 0, 0), 0},
+		{CALL(bind, 0, 0, 0), 0},
+		{CALL(listen, 0, 0), 0},
+		{CALL(sendmsg, 0, 0, 0), 0},
+		{CALL(recvmsg, 0, 0, 0), 0},
 		/* Code. */
 		{CALL(mmap, 0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1ul, 0),
-		 false},
-		{CALL(mprotect, PTR(dir) & ~4095ul, 4096, PROT_READ | PROT_WRITE | PROT_EXEC),
-		 false},
-		{CALL(pkey_mprotect, 0, 4096, PROT_EXEC, -1ul), false},
-		{CALL(personality, 0x0400000 /* READ_IMPLIES_EXEC */), false},
-		{CALL(shmat, 0, 0, 0), false},
-		{CALL(remap_file_pages, 0, 0, 0, 0, 0), false},
+		 0},
+		{CALL(mprotect, PTR(dir) & ~4095ul, 4096, PROT_READ | PROT_WRITE | PROT_EXEC), 0},
+		{CALL(pkey_mprotect, 0, 4096, PROT_EXEC, -1ul), 0},
+		{CALL(personality, 0x0400000 /* READ_IMPLIES_EXEC */), 0},
+		{CALL(shmat, 0, 0, 0), 0},
+		{CALL(remap_file_pages, 0, 0, 0, 0, 0), 0},
 		/* The host. */
-		{CALL(mount, 0, tmp, 0, 0, 0), false},
-		{CALL(umount2, tmp, 0), false},
-		{CALL(pivot_root, tmp, tmp), false},
-		{CALL(chroot, tmp), false},
-		{CALL(unshare, CLONE_NEWUSER), false},
-		{CALL(setns, 0, 0), false},
-		{CALL(bpf, 0, 0, 0), false},
-		{CALL(perf_event_open, 0, 0, 0, 0, 0), false},
-		{CALL(userfaultfd, 0), false},
-		{CALL(io_uring_setup, 1, 0), false},
-		{CALL(io_setup, 1, 0), false},
-		{CALL(kexec_load, 0, 0, 0, 0), false},
-		{CALL(kexec_file_load, 0, 0, 0, 0, 0), false},
-		{CALL(init_module, 0, 0, 0), false},
-		{CALL(finit_module, 0, 0, 0), false},
-		{CALL(delete_module, 0, 0), false},
-		{CALL(reboot, 0, 0, 0, 0), false},
-		{CALL(iopl, 3), false},
-		{CALL(ioperm, 0, 1, 1), false},
-		{CALL(modify_ldt, 0, 0, 0), false},
-		{CALL(add_key, 0, 0, 0, 0, 0), false},
-		{CALL(keyctl, 0, 0, 0, 0, 0), false},
-		{CALL(request_key, 0, 0, 0, 0), false},
-		{CALL(setuid, 0), false},
-		{CALL(setresuid, 0, 0, 0), false},
-		{CALL(capset, 0, 0), false},
-		{CALL(prctl, 1, 0, 0, 0, 0), false},
-		{CALL(setrlimit, 0, 0), false},
-		{CALL(prlimit64, 0, 0, 0, 0), false},
-		{CALL(sched_setaffinity, 1, 0, 0), false},
-		{CALL(setpriority, 0, 0, 0), false},
-		{CALL(clock_settime, 0, 0), false},
-		{CALL(sethostname, tmp, 1), false},
-		{CALL(syslog, 0, 0, 0), false},
+		{CALL(mount, 0, tmp, 0, 0, 0), 0},
+		{CALL(umount2, tmp, 0), 0},
+		{CALL(pivot_root, tmp, tmp), 0},
+		{CALL(chroot, tmp), 0},
+		{CALL(unshare, CLONE_NEWUSER), 0},
+		{CALL(setns, 0, 0), 0},
+		{CALL(bpf, 0, 0, 0), 0},
+		{CALL(perf_event_open, 0, 0, 0, 0, 0), 0},
+		{CALL(userfaultfd, 0), 0},
+		{CALL(io_uring_setup, 1, 0), 0},
+		{CALL(io_setup, 1, 0), 0},
+		{CALL(kexec_load, 0, 0, 0, 0), 0},
+		{CALL(kexec_file_load, 0, 0, 0, 0, 0), 0},
+		{CALL(init_module, 0, 0, 0), 0},
+		{CALL(finit_module, 0, 0, 0), 0},
+		{CALL(delete_module, 0, 0), 0},
+		{CALL(reboot, 0, 0, 0, 0), 0},
+		{CALL(iopl, 3), 0},
+		{CALL(ioperm, 0, 1, 1), 0},
+		{CALL(modify_ldt, 0, 0, 0), 0},
+		{CALL(add_key, 0, 0, 0, 0, 0), 0},
+		{CALL(keyctl, 0, 0, 0, 0, 0), 0},
+		{CALL(request_key, 0, 0, 0, 0), 0},
+		{CALL(setuid, 0), 0},
+		{CALL(setresuid, 0, 0, 0), 0},
+		{CALL(capset, 0, 0), 0},
+		{CALL(prctl, 1, 0, 0, 0, 0), 0},
+		{CALL(setrlimit, 0, 0), 0},
+		{CALL(prlimit64, 0, 0, 0, 0), 0},
+		{CALL(sched_setaffinity, 1, 0, 0), 0},
+		{CALL(setpriority, 0, 0, 0), 0},
+		{CALL(clock_settime, 0, 0), 0},
+		{CALL(sethostname, tmp, 1), 0},
+		{CALL(syslog, 0, 0, 0), 0},
 		/* A device more, and a terminal that is written to as if by its user. */
-		{IOCTL(KVM_CREATE_DEVICE), false},
-		{IOCTL(KVM_SET_MSRS), false},
-		{IOCTL(TIOCSTI), false},
-		{IOCTL(KVM_RUN | 1ul << 32), false},
+		{IOCTL(KVM_CREATE_DEVICE), 0},
+		{IOCTL(KVM_SET_MSRS), 0},
+		{IOCTL(TIOCSTI), 0},
+		{IOCTL(KVM_RUN | 1ul << 32), 0},
 		/* A filter that is not just one more. */
-		{CALL(seccomp, 1, 1 /* SECCOMP_FILTER_FLAG_TSYNC */, 0), false},
-		{CALL(seccomp, 0 /* SECCOMP_SET_MODE_STRICT */, 0, 0), false},
+		{CALL(seccomp, 1, 1 /* SECCOMP_FILTER_FLAG_TSYNC */, 0), 0},
+		{CALL(seccomp, 0 /* SECCOMP_SET_MODE_STRICT */, 0, 0), 0},
 		/* What the main thread makes machines with, and serves clients with. */
-		{IOCTL(KVM_CREATE_VM), true},
-		{IOCTL(KVM_CREATE_VCPU), true},
-		{IOCTL(KVM_SET_USER_MEMORY_REGION), true},
-		{IOCTL(KVM_SET_SREGS), true},
-		{CALL(memfd_create, tmp, 0), true},
-		{CALL(clone, 0x3d0f00), true},
-		{CALL(seccomp, 1, 0, 0), true},
-		{CALL(read, -1ul, 0, 0), true},
-		{CALL(pread64, -1ul, 0, 0, 0), true},
-		{CALL(close, 99), true},
-		{CALL(newfstatat, -1ul, 0, 0, 0), true},
-		{CALL(unlink, PTR("/nonexistent")), true},
-		{CALL(accept4, 0, 0, 0, 0), true},
-		{CALL(sendto, 0, 0, 0, 0, 0, 0), true},
-		{CALL(epoll_ctl, 0, 0, 0, 0), true},
+		{IOCTL(KVM_CREATE_VM), MAY_MAIN},
+		{IOCTL(KVM_CREATE_VCPU), MAY_MAIN},
+		{IOCTL(KVM_SET_USER_MEMORY_REGION), MAY_MAIN},
+		{IOCTL(KVM_SET_SREGS), MAY_MAIN},
+		{CALL(memfd_create, tmp, 0), MAY_MAIN},
+		{CALL(clone, 0x3d0f00), MAY_MAIN},
+		{CALL(seccomp, 1, 0, 0), MAY_MAIN},
+		{CALL(read, -1ul, 0, 0), MAY_MAIN},
+		{CALL(pread64, -1ul, 0, 0, 0), MAY_MAIN},
+		{CALL(close, 99), MAY_MAIN | MAY_LOG},
+		{CALL(newfstatat, -1ul, 0, 0, 0), MAY_MAIN | MAY_LOG},
+		{CALL(unlink, PTR("/nonexistent")), MAY_MAIN | MAY_LOG},
+		{CALL(accept4, 0, 0, 0, 0), MAY_MAIN},
+		{CALL(sendto, 0, 0, 0, 0, 0, 0), MAY_MAIN},
+		{CALL(epoll_ctl, 0, 0, 0, 0), MAY_MAIN},
 	};
 	char said[2048], what[64];
 	int status;
@@ -283,7 +316,7 @@ static void forbidden_calls_end_it(void **state)
 		for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
 			const struct call *call = &calls[i].call;
 
-			if (calls[i].vcpu_only && role == MAIN)
+			if (calls[i].may & 1u << role)
 				continue;
 			status = in_role(role, make_call, call, said, sizeof(said));
 			if (!WIFEXITED(status) || WEXITSTATUS(status) != VM_EXIT_SANDBOX)
@@ -376,6 +409,14 @@ static int common_deeds(const void *arg)
 	TRY(fprintf(out, "%*d", 100000, 1) == 100000);
 	TRY(!fclose(out));
 	free(text);
+	return DONE;
+}
+
+static int kvm_deeds(const void *arg)
+{
+	struct timespec now = {};
+
+	(void)arg;
 	/* KVM's calls: not here, but not forbidden either. */
 	errno = 0;
 	TRY(ioctl(-1, KVM_RUN, 0) && errno == EBADF);
@@ -433,8 +474,11 @@ static void assert_done(int role, deed_fn *deed, const void *arg)
 static void allowed_calls_work(void **state)
 {
 	(void)state;
-	for (int role = 0; role < NR_ROLES; role++)
+	for (int role = 0; role < NR_ROLES; role++) {
 		assert_done(role, common_deeds, NULL);
+		if (role != LOG)
+			assert_done(role, kvm_deeds, NULL);
+	}
 	assert_done(MAIN, many_threads, NULL);
 	assert_done(MAIN, cannot_clone3, NULL);
 }
@@ -442,6 +486,58 @@ static void allowed_calls_work(void **state)
 static bool have_landlock(void)
 {
 	return syscall(444 /* landlock_create_ruleset */, NULL, 0, 1) > 0;
+}
+
+/* What audit_file.c does, on either thread; and what of it must not be elsewhere. */
+static int read_the_log(const void *arg)
+{
+	char path[64], text[8];
+	int fd;
+
+	(void)arg;
+	snprintf(path, sizeof(path), "%s/log", dir);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	TRY(fd >= 0);
+	TRY(pread(fd, text, sizeof(text), 0) == 4);
+	TRY(!close(fd));
+	TRY(open("/etc/passwd", O_RDONLY) < 0 && errno == EACCES);
+	return DONE;
+}
+
+static int write_the_log(const void *arg)
+{
+	char path[64], to[64];
+	int fd;
+
+	(void)arg;
+	snprintf(path, sizeof(path), "%s/log", dir);
+	snprintf(to, sizeof(to), "%s/log.1", dir);
+	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+	TRY(fd >= 0);
+	TRY(write(fd, "more", 4) == 4);
+	TRY(!ftruncate(fd, 4));
+	TRY(!close(fd));
+	TRY(!rename(path, to));
+	TRY(!unlink(to));
+	TRY(open("/etc/passwd", O_RDONLY) < 0 && errno == EACCES);
+	TRY(open("/tmp/hvpoke-x", O_WRONLY | O_CREAT, 0600) < 0 && errno == EACCES);
+	return DONE;
+}
+
+static void landlock_leaves_the_log(void **state)
+{
+	char path[64];
+
+	(void)state;
+	if (!have_landlock()) {
+		fprintf(stderr, "skipped: this kernel has no Landlock, or it is switched off\n");
+		skip();
+	}
+	snprintf(path, sizeof(path), "%s/log", dir);
+	write_file(path, "log\n", 4, "", 0);
+	assert_done(MAIN_WITH_LOG, read_the_log, NULL);
+	assert_done(LOG, write_the_log, NULL);
+	assert_int_equal(access(path, F_OK), -1);
 }
 
 static void landlock_leaves_the_socket(void **state)
@@ -504,7 +600,7 @@ static void assert_tasks_are_sandboxed(pid_t pid, unsigned int nr_vcpus)
 		nr++;
 	}
 	closedir(tasks);
-	assert_true(nr >= nr_vcpus + 1);
+	assert_int_equal(nr, nr_vcpus + 2); /* main and the log's */
 	assert_int_equal(with_two_filters, nr_vcpus);
 }
 
@@ -529,6 +625,11 @@ static void expect_info(const char *name, bool sandboxed)
 	assert_int_equal(says(sandbox, "seccomp"), sandboxed);
 	assert_int_equal(says(sandbox, "capabilities_dropped"), sandboxed);
 	assert_int_equal(says(sandbox, "landlock"), sandboxed && have_landlock());
+	json_object_put(result);
+	/* Its files are opened for it. */
+	assert_int_equal(hvp_client_call(client, "log", NULL, 30000, &result, &error), 0);
+	assert_true(
+		json_object_is_type(json_object_object_get(result, "records"), json_type_array));
 	json_object_put(result);
 	json_object_put(error);
 	hvp_client_close(client);
@@ -556,7 +657,7 @@ static char elf_path[64];
 #define START(vmm, ...)                                                                           \
 	vmm_start(vmm,                                                                            \
 		  (const char *const[]){"--memory", "64M", "--kernel", elf_path, "--name", "box", \
-					"--vcpus", "2", ##__VA_ARGS__, NULL},                     \
+					"--vcpus", "2", "--audit", dir, ##__VA_ARGS__, NULL},     \
 		  0)
 
 static void the_program_is_in_it(void **state)
@@ -604,8 +705,12 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
+	char path[64];
+
 	(void)state;
 	unlink(elf_path);
+	snprintf(path, sizeof(path), "%s/box.jsonl", dir);
+	unlink(path);
 	/* Fails if a socket was left behind. */
 	return rmdir(dir);
 }
@@ -617,6 +722,7 @@ int main(void)
 		cmocka_unit_test(other_abis_end_it),
 		cmocka_unit_test(allowed_calls_work),
 		cmocka_unit_test(landlock_leaves_the_socket),
+		cmocka_unit_test(landlock_leaves_the_log),
 		cmocka_unit_test(the_program_is_in_it),
 		cmocka_unit_test(without_it_it_says_so),
 	};
