@@ -152,8 +152,9 @@ $(failing_bins): $(B)/%: $(B)/%.o $(B)/tests/failing/each_call.o $(B)/libunit.a 
 $(fuzz_bins): wrapped :=
 $(B)/tests/fuzz/fuzz_batch: wrapped := hvp_copy_in clock_gettime
 $(B)/tests/fuzz/fuzz_control: wrapped := clock_gettime
-fuzz_of_hvpoked := $(B)/tests/fuzz/fuzz_qmp
-$(fuzz_of_hvpoked): wrapped := clock_gettime fopen hvp_audit_open open poll process_memory pthread_create send
+fuzz_of_hvpoked := $(B)/tests/fuzz/fuzz_qmp $(B)/tests/fuzz/fuzz_ivshmem
+$(fuzz_of_hvpoked): wrapped := clock_gettime fopen hvp_audit_open open poll \
+	process_memory pthread_create send
 $(fuzz_of_hvpoked): $(B)/libhvpoked.a
 $(fuzz_bins): $(B)/%: $(B)/%.o $(B)/libfuzz.a $(B)/libhvpoke.a
 	$(call say,LINK)$(CC) $(CFLAGS) -fsanitize=fuzzer $(wrapped:%=-Wl,--wrap=%) -o $@ \

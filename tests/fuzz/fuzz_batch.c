@@ -305,6 +305,11 @@ static void check_out(enum hvpoke_status status, const struct hvpoke_cmd *page)
 		TAKE_OUT(fetch.id, fetch.data);
 		break;
 	case HVPOKE_CMD_COMPLETE:
+		/* Once, and none but the one that it has. */
+		CHECK(status != HVPOKE_OK || (g.last_id && g.body.complete.id == g.last_id));
+		if (status == HVPOKE_OK)
+			g.last_id = 0;
+		break;
 	case HVPOKE_CMD_BYE: break;
 	default: CHECK(status != HVPOKE_OK);
 	}

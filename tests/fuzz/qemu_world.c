@@ -400,7 +400,8 @@ static void take_greeting(void)
 
 void world_begin(void)
 {
-	struct vm_config config = {
+	/* The VM keeps a pointer to it. */
+	static const struct vm_config config = {
 		.state_dir = state_dir,
 		.socket_dir = dir,
 		.shm_size = WORLD_SHM,
