@@ -109,6 +109,8 @@ void guest_create(struct guest *guest, unsigned int nr_vcpus, uint64_t memory)
 	err = vm_create(&guest->vm, nr_vcpus, memory);
 	if (err)
 		die("no VM with %u vCPUs: %s", nr_vcpus, strerror(-err));
+	/* A machine that does much else may not run a vCPU's thread for a second. */
+	guest->vm.pause.timeout_ns = 20 * PAUSE_TIMEOUT_NS;
 	guest->heap = HEAP_GPA;
 	guest->shared = guest_at(guest, SHARED_GPA, GUEST_SHARED_SIZE);
 	memcpy(guest_at(guest, guest_code_gpa(__start_guest_code), code_len), __start_guest_code,

@@ -207,7 +207,7 @@ static uint64_t pause_against(guest_fn fn, unsigned int nr_vcpus, uint32_t pause
 }
 
 /*
- * CASES 1. A kick that is lost shows as HVPOKE_PAUSE_FAILED after a second:
+ * CASES 1. A kick that is lost shows as HVPOKE_PAUSE_FAILED after the pause's bound:
  * nothing else ever gets such a vCPU out of HLT. And halted vCPUs are no slower
  * to stop than spinning ones, give or take what a busy machine does (the fault
  * was a factor of 100,000).
@@ -320,18 +320,24 @@ static void test_vcpus_that_wait_for_init(void **state)
 	guest_destroy(&guest);
 }
 
-/* CASES 3: the guest's own clock says that it was stopped. */
-GUEST_CODE static void watch_clock(uint64_t cpu, void *shared)
+GUEST_INLINE void use_clock(struct shared *s)
 {
-	struct shared *s = shared;
 	uint64_t clock = (uintptr_t)s->pvclock | 1;
 
-	(void)cpu;
 	__asm__ volatile("wrmsr"
 			 :
 			 : "c"(MSR_KVM_SYSTEM_TIME_NEW), "a"((uint32_t)clock),
 			   "d"((uint32_t)(clock >> 32))
 			 : "memory");
+}
+
+/* CASES 3: the guest's own clock says that it was stopped. */
+GUEST_CODE static void watch_clock(uint64_t cpu, void *shared)
+{
+	struct shared *s = shared;
+
+	(void)cpu;
+	use_clock(s);
 	atomic_fetch_add(&s->arrived, 1);
 	for (;;) {
 		if (s->pvclock[PVCLOCK_FLAGS] & PVCLOCK_GUEST_STOPPED) {
@@ -362,6 +368,41 @@ static void test_case_3_guest_clock_is_told(void **state)
 	guest_stop(&guest);
 	assert_int_equal(guest.vm.vcpus[0]->nr_clock_ctrl, 20);
 	assert_int_equal(guest.vm.vcpus[1]->nr_clock_ctrl, 0);
+	guest_destroy(&guest);
+}
+
+GUEST_CODE static void ring_and_look(uint64_t cpu, void *shared)
+{
+	struct shared *s = shared;
+
+	(void)cpu;
+	use_clock(s);
+	for (uint32_t i = 0; i < 20; i++) {
+		s->pvclock[PVCLOCK_FLAGS] = 0;
+		guest_ring(s->pfn);
+		if (s->pvclock[PVCLOCK_FLAGS] & PVCLOCK_GUEST_STOPPED)
+			atomic_fetch_add(&s->stopped_seen, 1);
+	}
+	guest_done();
+}
+
+/* CASES 3: so does the clock of the vCPU that stood still at the doorbell. */
+static void test_case_3_clock_of_the_one_that_rings(void **state)
+{
+	struct shared *shared;
+	struct guest guest;
+
+	(void)state;
+	NEED_KVM();
+	guest_create(&guest, 2, 16 << 20);
+	shared = guest.shared;
+	shared->pfn = guest_batch(&guest, NULL, 0);
+	guest_hello(&guest, guest_alloc(&guest, 4096), 4096);
+	guest_enter(&guest, 0, ring_and_look);
+	guest_enter(&guest, 1, spin_on);
+	guest_start(&guest);
+	guest_finish(&guest, 60);
+	assert_int_equal(shared->stopped_seen, 20);
 	guest_destroy(&guest);
 }
 
@@ -405,6 +446,7 @@ int main(void)
 		cmocka_unit_test(test_case_1_halting_as_fast_as_spinning),
 		cmocka_unit_test(test_case_1_kick_at_the_door),
 		cmocka_unit_test(test_case_3_guest_clock_is_told),
+		cmocka_unit_test(test_case_3_clock_of_the_one_that_rings),
 		cmocka_unit_test(test_case_10_more_vcpus_than_cores),
 		cmocka_unit_test(test_case_10_all_255_vcpus),
 		cmocka_unit_test(test_vcpus_in_port_and_mmio_accesses),
