@@ -162,10 +162,15 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
+	char command[80];
+
 	(void)state;
 	unlink(elf_path);
 	unlink(bzimage_path);
 	unlink(initrd_path);
+	/* The VMs' logs outlive them. */
+	snprintf(command, sizeof(command), "rm -rf %s/log", dir);
+	assert_int_equal(system(command), 0);
 	/* Fails if a socket was left behind. */
 	return rmdir(dir);
 }

@@ -16,7 +16,7 @@
 #include "figures.h"
 #include "guests.h"
 #include "orders.h"
-#include "runtime.h"
+#include "undo.h"
 
 #define QEMUS	 2
 #define NR_VMS	 (QEMUS + 1)
@@ -299,8 +299,22 @@ static void start_vmm(void)
 	client_wait_for_agent(vm->path);
 }
 
+/*
+ * What can be undone is kept until it is HVP_UNDO_SITES, and forgotten with the agent: so that
+ * samples can be compared, there is all of it.
+ */
+static void fill_up(void)
+{
+	const uint32_t a_toggle_has = (1 + OWN_BATCHES) * ORDER_SITES;
+
+	for (unsigned int i = 0; i < day.nr_vms; i++)
+		for (uint32_t sites = 0; sites <= HVP_UNDO_SITES; sites += a_toggle_has)
+			order(&day.vms[i], ORDER_BATCH);
+}
+
 static void take(struct vitals_log *hvpoked, struct vitals_log *vmm, const char *at)
 {
+	fill_up();
 	vitals_take(hvpoked, day.host.pid, "hvpoked", at);
 	if (day.vmm.pid)
 		vitals_take(vmm, day.vmm.pid, "hvpoke-vmm", at);

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* An agent by the port, as small as proto/hvpoke_abi.h allows, without interrupts: it asks. */
-#include <elf.h>
 #include <errno.h>
-#include <stdio.h>
 
+#include "../kvm/kernel_file.h"
 #include "guests.h"
 #include "orders.h"
 
-/* The guest's physical memory, of which 64 MiB are wanted. */
-#define KERNEL_ADDR 0x1000000u
-#define TEXT_ADDR   0x2000000u
-#define CMD_ADDR    0x2100000u
-#define LIST_ADDR   0x2101000u
-#define DATA_ADDR   0x2102000u
-#define STACK_TOP   0x3000000u
+/* The guest's physical memory, of which 64 MiB are wanted; the kernel is at KERNEL_ADDR. */
+#define TEXT_ADDR 0x2000000u
+#define CMD_ADDR  0x2100000u
+#define LIST_ADDR 0x2101000u
+#define DATA_ADDR 0x2102000u
+#define STACK_TOP 0x3000000u
 
 #define JMP_LEN 5
 
@@ -179,37 +177,8 @@ GUEST_CODE __attribute__((naked)) static void entry(void)
 
 void port_guest_write_kernel(const char *path)
 {
-	size_t len = (size_t)(__stop_guest_code - __start_guest_code);
-	struct {
-		Elf64_Ehdr ehdr;
-		Elf64_Phdr phdr;
-	} head = {
-		.ehdr =
-			{
-				.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB,
-					    EV_CURRENT},
-				.e_type = ET_EXEC,
-				.e_machine = EM_X86_64,
-				.e_entry = KERNEL_ADDR +
-					   (uintptr_t)((const uint8_t *)(uintptr_t)entry -
-						       __start_guest_code),
-				.e_phoff = sizeof(Elf64_Ehdr),
-				.e_phentsize = sizeof(Elf64_Phdr),
-				.e_phnum = 1,
-			},
-		.phdr =
-			{
-				.p_type = PT_LOAD,
-				.p_offset = sizeof(head),
-				.p_paddr = KERNEL_ADDR,
-				.p_filesz = len,
-				.p_memsz = len,
-			},
-	};
-	FILE *file = fopen(path, "we");
+	const uint8_t *at = (const uint8_t *)(uintptr_t)entry;
 
-	assert_non_null(file);
-	assert_int_equal(fwrite(&head, 1, sizeof(head), file), sizeof(head));
-	assert_int_equal(fwrite(__start_guest_code, 1, len, file), len);
-	assert_int_equal(fclose(file), 0);
+	write_elf(path, __start_guest_code, (size_t)(__stop_guest_code - __start_guest_code),
+		  (size_t)(at - __start_guest_code));
 }

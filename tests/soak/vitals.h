@@ -34,7 +34,7 @@ void vitals_take(struct vitals_log *log, pid_t pid, const char *who, const char 
  * and threads than the first three, and no more memory than what an allocator may keep:
  * VITALS_SLACK_KIB.
  */
-#define VITALS_SLACK_KIB 256
+#define VITALS_SLACK_KIB 512
 void vitals_assert_flat(const char *what, const struct vitals_log *log);
 
 #endif /* TESTS_SOAK_VITALS_H */
