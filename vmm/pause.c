@@ -24,6 +24,12 @@
  * earlier entry, the vCPU has yet to come by 3, which again comes after a.
  * A late signal costs one empty KVM_RUN.
  *
+ * A thread in the VMM needs no kick: it comes by 3 by itself. Unless it sleeps there in a
+ * system call that waits for somebody else, who may never come. So whoever is not still after
+ * KICK_AGAIN_NS is kicked wherever it is, and again and again: a signal that comes before
+ * the sleep is lost, the next one is not. What no signal ends (a page that does not come,
+ * a debugger) makes the pause fail when its time is over.
+ *
  * Guest memory: what the coordinator wrote happens before it opens the gate,
  * and a vCPU reads the open gate before it enters; what the guest wrote
  * happens before its vCPU leaves the count of running ones, which the
@@ -49,6 +55,9 @@
  * core needs a few microseconds to stop, and sleeping and waking cost as much.
  */
 #define SPIN_NS 20000
+
+/* Longer than any exit takes to be handled, by far; on a busy machine it costs an EINTR. */
+#define KICK_AGAIN_NS 10000000
 
 static _Thread_local uint8_t *own_immediate_exit;
 
@@ -121,11 +130,21 @@ static void count_still(struct pause *pause)
 		futex_wake(&pause->running, 1);
 }
 
-/* Sleep while the gate is @seen. May return early. */
-static void gate_sleep(struct pause *pause, unsigned int seen)
+static struct timespec timespec_of(uint64_t ns)
 {
+	return (struct timespec){
+		.tv_sec = (time_t)(ns / 1000000000),
+		.tv_nsec = (long)(ns % 1000000000),
+	};
+}
+
+/* Sleep while the gate is @seen, at most for @ns; 0: for ever. May return early. */
+static void gate_sleep(struct pause *pause, unsigned int seen, uint64_t ns)
+{
+	const struct timespec most = timespec_of(ns);
+
 	atomic_fetch_add(&pause->sleepers, 1);
-	futex_wait(&pause->gate, seen, NULL);
+	futex_wait(&pause->gate, seen, ns ? &most : NULL);
 	atomic_fetch_sub(&pause->sleepers, 1);
 }
 
@@ -149,11 +168,35 @@ static void kick_all(struct pause *pause)
 			kick(pause, pause->cpus[i]);
 }
 
-/* Become the one that may stop the vCPUs. 0 or -ECANCELED. */
+void pause_kick_again(struct pause *pause)
+{
+	for (unsigned int i = 0; i < pause->nr_cpus; i++) {
+		int state = atomic_load(&pause->cpus[i]->state);
+
+		if (state == VCPU_GUEST || state == VCPU_VMM)
+			kick(pause, pause->cpus[i]);
+	}
+}
+
+/* The gate is taken by somebody who does not give it back. */
+static int give_way(struct pause *pause)
+{
+	atomic_fetch_and(&pause->gate, ~PAUSE_OPERATOR);
+	gate_wake(pause);
+	return -ETIMEDOUT;
+}
+
+/*
+ * Become the one that may stop the vCPUs. 0, -ECANCELED, or, for an operator, -ETIMEDOUT. A
+ * vCPU waits as long as it takes: an operator's pause lasts as long as he likes, and meanwhile
+ * the vCPU is in nobody's way.
+ */
 static int take_gate(struct pause *pause, bool is_operator)
 {
 	/* An operator goes first, so that a guest cannot keep it waiting by ringing on. */
 	const unsigned int in_the_way = PAUSE_STOP | (is_operator ? 0 : PAUSE_OPERATOR);
+	const uint64_t deadline = hvp_now_ns() + pause->timeout_ns;
+	uint64_t now, left = 0;
 	unsigned int gate;
 
 	if (is_operator)
@@ -161,7 +204,12 @@ static int take_gate(struct pause *pause, bool is_operator)
 	gate = atomic_load(&pause->gate);
 	while (!(gate & PAUSE_EXIT)) {
 		if (gate & in_the_way) {
-			gate_sleep(pause, gate);
+			now = hvp_now_ns();
+			if (is_operator && now >= deadline)
+				return give_way(pause);
+			if (is_operator)
+				left = deadline - now;
+			gate_sleep(pause, gate, left);
 			gate = atomic_load(&pause->gate);
 		} else if (atomic_compare_exchange_weak(&pause->gate, &gate,
 							(gate & ~PAUSE_OPERATOR) | PAUSE_STOP)) {
@@ -181,8 +229,8 @@ static void open_gate(struct pause *pause)
 static int wait_until_still(struct pause *pause, uint64_t start)
 {
 	const uint64_t deadline = start + pause->timeout_ns;
+	uint64_t now, kick_at = start + KICK_AGAIN_NS;
 	unsigned int running;
-	uint64_t now;
 	int ret = 0;
 
 	if (pause->may_spin) {
@@ -201,8 +249,11 @@ static int wait_until_still(struct pause *pause, uint64_t start)
 			ret = -ETIMEDOUT;
 			break;
 		}
-		left.tv_sec = (time_t)((deadline - now) / 1000000000);
-		left.tv_nsec = (long)((deadline - now) % 1000000000);
+		if (now >= kick_at) {
+			pause_kick_again(pause);
+			kick_at = now + KICK_AGAIN_NS;
+		}
+		left = timespec_of((kick_at < deadline ? kick_at : deadline) - now);
 		futex_wait(&pause->running, running, &left);
 	}
 	atomic_store(&pause->coordinator_sleeps, false);
@@ -291,7 +342,7 @@ bool pause_cpu_wait(struct pause *pause, struct pause_cpu *cpu)
 	unsigned int gate;
 
 	while ((gate = atomic_load(&pause->gate)) && !(gate & PAUSE_EXIT))
-		gate_sleep(pause, gate);
+		gate_sleep(pause, gate, 0);
 	/*
 	 * If the gate closes again before this counts, the new coordinator may
 	 * find nobody running. Rightly so: the gate is read once more, by

@@ -68,12 +68,18 @@ void pause_init(struct pause *pause, struct pause_cpu **cpus, unsigned int nr_cp
  * Stop every vCPU. @self is the calling thread's own vCPU, which counts as
  * stopped (and, if another pause is going on, waits for its turn as a stopped
  * one); NULL for an operator, who goes before any vCPU that waits. Operators
- * come one at a time. Returns 0, -ETIMEDOUT (a vCPU did not stop in time: all
- * run again) or -ECANCELED (the VM ends). pause_end() takes the same @self.
+ * come one at a time. Returns 0, -ETIMEDOUT (a vCPU did not stop in time, or, for an
+ * operator, another's pause did not end in as much: all run again) or -ECANCELED (the VM ends). pause_end() takes the same @self.
  * @times may be NULL.
  */
 int pause_begin(struct pause *pause, struct pause_cpu *self, struct hvp_pause_times *times);
 void pause_end(struct pause *pause, struct pause_cpu *self, struct hvp_pause_times *times);
+
+/*
+ * Kick those that are not still, in the VMM as well: with the gate closed, whatever they sleep
+ * in there (EINTR) is to come to an end. Any thread, any number of times.
+ */
+void pause_kick_again(struct pause *pause);
 
 /* The VM ends: no vCPU enters the guest any more, those that wait are woken. Any thread. */
 void pause_exit(struct pause *pause);

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "cpuid.h"
 #include "emulate.h"
 #include "registers.h"
@@ -253,10 +254,25 @@ int vcpu_start(struct vcpu *vcpu)
 	return 0;
 }
 
+/* The gate is closed for good, but it may sleep somewhere in a system call. */
+#define JOIN_AGAIN_NS 100000000
+
+static int join_for(struct vcpu *vcpu, uint64_t ns)
+{
+	const uint64_t end = hvp_now_ns() + ns;
+	const struct timespec deadline = {
+		.tv_sec = (time_t)(end / 1000000000),
+		.tv_nsec = (long)(end % 1000000000),
+	};
+
+	return pthread_clockjoin_np(vcpu->thread, NULL, CLOCK_MONOTONIC, &deadline);
+}
+
 void vcpu_join(struct vcpu *vcpu)
 {
 	if (!vcpu->started)
 		return;
-	pthread_join(vcpu->thread, NULL);
+	while (join_for(vcpu, JOIN_AGAIN_NS) == ETIMEDOUT)
+		pause_kick_again(&vcpu->vm->pause);
 	vcpu->started = false;
 }

@@ -69,7 +69,7 @@ static void jitter(void)
 #define MAX_CPUS 8
 #define WORDS	 16
 
-enum behaviour { HALTS, SPINS, RINGS, STUCK };
+enum behaviour { HALTS, SPINS, RINGS, STUCK, SLEEPS };
 
 struct fake {
 	struct pause_cpu cpu;
@@ -163,6 +163,10 @@ static void fake_handle_exit(struct fake *fake)
 	if (fake->behaviour == STUCK) {
 		while (!atomic_load(&machine->release))
 			sched_yield();
+	} else if (fake->behaviour == SLEEPS) {
+		/* Ended by a signal that comes while it lasts, and by nothing else. */
+		poll(NULL, 0, -1);
+		atomic_fetch_add(&fake->rings, 1);
 	} else if (fake->behaviour == RINGS) {
 		if (!pause_begin(&machine->pause, &fake->cpu, &times)) {
 			write_memory(machine);
@@ -341,6 +345,65 @@ static void test_stuck_vcpu_times_out(void **state)
 	machine_end(machine);
 }
 
+/* One that sleeps in a system call of the VMM is got out of it. */
+static void test_sleeping_vcpu_is_woken(void **state)
+{
+	const enum behaviour behaviour[] = {HALTS, SLEEPS, RINGS};
+	struct machine *machine = machine_new(3, behaviour);
+	unsigned int slept;
+
+	(void)state;
+	machine_start(machine);
+	for (unsigned int i = 0; i < 50; i++) {
+		slept = atomic_load(&machine->fake[1].rings);
+		operator_pauses(machine, 1);
+		/* A pause may find it in the guest: on to one that does not. */
+		while (atomic_load(&machine->fake[1].rings) == slept)
+			operator_pauses(machine, 1);
+	}
+	pause_exit(&machine->pause);
+	while (atomic_load(&machine->fake[1].cpu.state) != VCPU_ENDED) {
+		pause_kick_again(&machine->pause);
+		nap_us(1000);
+	}
+	machine_end(machine);
+}
+
+static void *pause_once(void *arg)
+{
+	struct machine *machine = arg;
+	int err = pause_begin(&machine->pause, NULL, NULL);
+
+	if (!err)
+		pause_end(&machine->pause, NULL, NULL);
+	return (void *)(intptr_t)err;
+}
+
+/* Somebody's pause does not end: the operator is told so, and leaves nothing behind. */
+static void test_operator_does_not_wait_for_ever(void **state)
+{
+	const enum behaviour behaviour[] = {SPINS, HALTS};
+	struct machine *machine = machine_new(2, behaviour);
+	struct timespec deadline;
+	pthread_t thread;
+	void *err;
+
+	(void)state;
+	clock_gettime(CLOCK_REALTIME, &deadline);
+	deadline.tv_sec += 60;
+	machine_start(machine);
+	assert_int_equal(pause_begin(&machine->pause, NULL, NULL), 0);
+	machine->pause.timeout_ns = 20000000;
+	assert_int_equal(pthread_create(&thread, NULL, pause_once, machine), 0);
+	assert_int_equal(pthread_timedjoin_np(thread, &err, &deadline), 0);
+	assert_int_equal((intptr_t)err, -ETIMEDOUT);
+	assert_int_equal(atomic_load(&machine->pause.gate), PAUSE_STOP);
+	machine->pause.timeout_ns = 20 * PAUSE_TIMEOUT_NS;
+	pause_end(&machine->pause, NULL, NULL);
+	operator_pauses(machine, 10);
+	machine_end(machine);
+}
+
 static void test_vcpus_that_have_not_started_are_still(void **state)
 {
 	const enum behaviour behaviour[] = {HALTS, HALTS};
@@ -422,6 +485,8 @@ int main(void)
 		cmocka_unit_test(test_ringing_vcpus_and_an_operator),
 		cmocka_unit_test(test_batch_waits_for_the_operator),
 		cmocka_unit_test(test_stuck_vcpu_times_out),
+		cmocka_unit_test(test_sleeping_vcpu_is_woken),
+		cmocka_unit_test(test_operator_does_not_wait_for_ever),
 		cmocka_unit_test(test_vcpus_that_have_not_started_are_still),
 		cmocka_unit_test(test_exit_during_pauses),
 		cmocka_unit_test(test_exit_while_paused),
