@@ -78,13 +78,15 @@ static void add_client(struct hvp_control *control, int fd)
 {
 	struct client *client;
 	struct ucred peer;
+	const char *busy;
 
 	if (!control_peer_allowed(fd, &peer)) {
 		turn_away(fd, "forbidden", "only root and the VM's own user may control it");
 		return;
 	}
-	if (control->nr_clients == HVP_CONTROL_MAX_CLIENTS) {
-		turn_away(fd, "busy", "64 clients are connected already; try again later");
+	busy = control_place(control, peer.uid, fd);
+	if (busy) {
+		turn_away(fd, "busy", busy);
 		return;
 	}
 	client = client_new(fd, control->next_serial);
@@ -98,6 +100,7 @@ static void add_client(struct hvp_control *control, int fd)
 		return;
 	}
 	client->interest = EPOLLIN;
+	client->heard_ns = hvp_now_ns();
 	control->next_serial++;
 	control->nr_clients++;
 	LIST_INSERT_HEAD(&control->clients, client, link);
@@ -126,7 +129,8 @@ static void accept_clients(struct hvp_control *control)
 }
 
 /* The one method that is the server's own. */
-static void subscribe(struct client *client, struct hvp_call *call, struct json_object *params)
+static void subscribe(struct hvp_control *control, struct client *client, struct hvp_call *call,
+		      struct json_object *params)
 {
 	struct json_object *result;
 
@@ -134,6 +138,13 @@ static void subscribe(struct client *client, struct hvp_call *call, struct json_
 		hvp_call_fail(call, "bad-params", NULL, "\"subscribe\" takes no parameters");
 		return;
 	}
+	/* Those who wait for events may be quiet for ever: they must not take all places. */
+	if (!client->subscribed && control->nr_subscribed == HVP_CONTROL_SUBSCRIBERS) {
+		hvp_call_fail(call, "busy", NULL, "%d clients wait for events already",
+			      HVP_CONTROL_SUBSCRIBERS);
+		return;
+	}
+	control->nr_subscribed += !client->subscribed;
 	client->subscribed = true;
 	result = json_object_new_object();
 	hvp_json_add(result, "subscribed", json_object_new_boolean(true));
@@ -146,7 +157,7 @@ static void dispatch(struct hvp_control *control, struct client *client, struct 
 	const struct hvp_method *method;
 
 	if (!strcmp(request->method, "subscribe")) {
-		subscribe(client, call, params);
+		subscribe(control, client, call, params);
 		return;
 	}
 	for (method = control->methods; method->name; method++) {
@@ -188,6 +199,7 @@ static void handle_line(struct hvp_control *control, struct client *client, cons
 
 	if (strspn(line, " \t\r") == len)
 		return;
+	client->heard_ns = hvp_now_ns();
 	request_parse(&request, line, len);
 	if (!request.params)
 		none = json_object_new_object();
@@ -261,11 +273,8 @@ static void serve_clients(struct hvp_control *control)
 			client_flush(client);
 		if (!client_done(client))
 			update_interest(control, client);
-		if (client_done(client)) {
-			LIST_REMOVE(client, link);
-			client_free(client);
-			control->nr_clients--;
-		}
+		if (client_done(client))
+			control_drop(control, client);
 	}
 }
 
@@ -378,6 +387,7 @@ int hvp_control_open(struct hvp_control **out, const char *path, const char *nam
 	control->methods = methods;
 	control->ctx = ctx;
 	control->next_serial = FIRST_SERIAL;
+	control->max_fd = control_max_fd();
 	control->path = strdup(path);
 	control->name = strdup(name);
 	if (control->path && control->name)

@@ -11,6 +11,10 @@
 #define HVP_CONTROL_MAX_LINE	(64u * 1024) /* bytes of a request without its newline */
 #define HVP_CONTROL_MAX_DEPTH	16	     /* nested arrays and objects */
 #define HVP_CONTROL_MAX_CLIENTS 64
+#define HVP_CONTROL_FOR_ROOT	8	       /* of these, if the server is somebody else's */
+#define HVP_CONTROL_SUBSCRIBERS 32	       /* of these, so many may wait for events */
+#define HVP_CONTROL_QUIET_MS	5000	       /* one that is quiet as long may have to make room */
+#define HVP_CONTROL_SPARE_FDS	64	       /* descriptors that no client gets */
 #define HVP_CONTROL_MAX_CALLS	32	       /* requests in flight of one client */
 #define HVP_CONTROL_MAX_UNSENT	(1024u * 1024) /* bytes; a client that reads less is dropped */
 

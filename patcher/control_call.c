@@ -206,6 +206,7 @@ static void deliver_answer(struct hvp_control *control, struct hvp_call *call)
 		if (client->serial == call->client) {
 			client_push(client, call->answer.line, call->answer.len);
 			client->calls--;
+			client->heard_ns = hvp_now_ns();
 			break;
 		}
 	}

@@ -7,6 +7,7 @@
  *
  *   control.c		the server: its descriptors, its clients, its loop
  *   control_socket.c	the listening socket in the file system
+ *   control_places.c	who may be connected at the same time
  *   control_client.c	one connection: lines in, lines out
  *   control_request.c	one line: is it a request?
  *   control_call.c	answers and events, on their way to the clients
@@ -51,6 +52,7 @@ struct client {
 	int fd;
 	struct ucred peer;
 	uint64_t serial;
+	uint64_t heard_ns;  /* when it came, last said a whole line, or was last answered */
 	uint32_t interest;  /* the epoll events that are armed */
 	unsigned int calls; /* requests not answered yet */
 	char *in;	    /* input not taken yet: in[in_at..in_len) */
@@ -79,6 +81,8 @@ struct hvp_control {
 	void *ctx;
 	uint64_t next_serial;
 	unsigned int nr_clients;
+	unsigned int nr_subscribed;
+	int max_fd; /* the largest descriptor that a client may get */
 	LIST_HEAD(, client) clients;
 	LIST_HEAD(, hvp_call) calls;
 
@@ -92,6 +96,15 @@ struct hvp_control {
 int control_listen(const char *path, struct stat *inode);
 /* May whoever is at @fd control the VM? *@peer: who it is. */
 bool control_peer_allowed(int fd, struct ucred *peer);
+
+/* control_places.c */
+int control_max_fd(void);
+/*
+ * Is there a place for one more, of @uid? NULL, and a client that was quiet may be gone for it;
+ * or why not, for a person.
+ */
+const char *control_place(struct hvp_control *control, uid_t uid, int fd);
+void control_drop(struct hvp_control *control, struct client *client);
 
 /* control_request.c */
 struct request {
