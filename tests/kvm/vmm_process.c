@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -51,6 +52,8 @@ static void child(const char *path, const char *const *args, const int fds[3], u
 			_exit(126);
 	if (uid && (setgroups(0, NULL) || setgid(uid) || setuid(uid)))
 		_exit(126);
+	/* A test that dies takes its VM with it; after the change of user, which clears this. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	execv(path, argv);
 	_exit(127);
 }

@@ -144,7 +144,7 @@ toggle clean =_
 kill -STOP "$host_pid"
 control +p
 took=$(last us)
-natively=$(field native-on guest_us)
+natively=$(jq ".guest_us | ceil" "$work/native-on.json")
 echo "# with a host that does not answer: $took us; natively alone $natively us"
 # What the kernel's own way takes depends on how busy this machine is.
 in_time() { last_natively && [ "$took" -lt $((2000000 + 2 * natively)) ]; }
