@@ -266,7 +266,7 @@ void fake_qemu_hang_up(struct fake_qemu *fake)
 	fake->has_thread = false;
 }
 
-void fake_qemu_open(struct fake_qemu *fake, const struct host *host, bool shared)
+void fake_qemu_init(struct fake_qemu *fake, const struct host *host, bool shared)
 {
 	memset(fake, 0, sizeof(*fake));
 	fake->host = host;
@@ -282,6 +282,11 @@ void fake_qemu_open(struct fake_qemu *fake, const struct host *host, bool shared
 	fake->ram = mmap(NULL, FAKE_RAM, PROT_READ | PROT_WRITE,
 			 shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fake->ram_fd, 0);
 	assert_ptr_not_equal(fake->ram, MAP_FAILED);
+}
+
+void fake_qemu_open(struct fake_qemu *fake, const struct host *host, bool shared)
+{
+	fake_qemu_init(fake, host, shared);
 	fake_qemu_connect_device(fake);
 }
 

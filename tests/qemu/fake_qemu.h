@@ -54,7 +54,8 @@ struct fake_qemu {
 /* @shared: RAM is a sealed memfd, as memory-backend-memfd,share=on makes it. */
 void fake_qemu_open(struct fake_qemu *fake, const struct host *host, bool shared);
 void fake_qemu_close(struct fake_qemu *fake);
-/* Its parts: connect the device, take what it is sent, map the memory. */
+/* Its parts: memory and state, connect the device, take what it is sent, map the memory. */
+void fake_qemu_init(struct fake_qemu *fake, const struct host *host, bool shared);
 void fake_qemu_connect_device(struct fake_qemu *fake);
 void fake_qemu_take_device(struct fake_qemu *fake);
 void fake_qemu_map(struct fake_qemu *fake);

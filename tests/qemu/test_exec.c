@@ -105,13 +105,8 @@ static void start_child(bool early)
 
 	assert_int_equal(pipe(to_child), 0);
 	assert_int_equal(pipe(from_child), 0);
-	memset(&fake, 0, sizeof(fake));
-	fake.host = &host;
-	fake.ram_fd = -1;
-	atomic_init(&fake.running, true);
 	/* The same addresses in both of us; ours is never written to. */
-	fake.ram = mmap(NULL, FAKE_RAM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	assert_ptr_not_equal(fake.ram, MAP_FAILED);
+	fake_qemu_init(&fake, &host, false);
 	fake_text(fake.ram);
 	if (early)
 		assert_int_equal(kill(host.pid, SIGSTOP), 0);
