@@ -23,6 +23,8 @@ CFLAGS_asan := -DHVPOKE_FAULTS -O1 -g -fsanitize=address,undefined -fno-sanitize
 CFLAGS_tsan := -DHVPOKE_FAULTS -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 # Counters that several threads may count; no optimization, so that a branch is one of the source's.
 CFLAGS_coverage := -O0 -g --coverage -fprofile-update=atomic
+# Guest code has no counters.
+CFLAGS_guest_coverage := -O2 -fno-profile-arcs -fno-test-coverage
 CFLAGS_fuzz := $(CFLAGS_asan) -fsanitize=fuzzer-no-link
 # Only clang has libFuzzer.
 ifeq ($(VARIANT),fuzz)
@@ -169,7 +171,7 @@ $(soak_bins): $(B)/%: $(B)/%.o $(B)/libsoak.a $(B)/libguest.a $(B)/libqemutest.a
 # exceptions push their frames where a red zone would be.
 $(B)/tests/kvm/%.o $(B)/tests/bench/%.o $(B)/tests/soak/%.o $(B)/tests/failing/test_vm.o: \
 	override CFLAGS += -fno-stack-protector -fcf-protection=none \
-	-mno-red-zone
+	-mno-red-zone $(CFLAGS_guest_$(VARIANT))
 
 # Loaded before libc where there is no /dev/kvm. One command: it is no part of the programs.
 

@@ -98,6 +98,8 @@ int options_wrong(const struct options *options, const char *problem, const char
  */
 int report(const struct options *options, int exit_code, const char *code, struct json_object *data,
 	   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* @memory, from malloc() and the like; without it the program ends. */
+void *need(void *memory);
 /* Memory ran out. Returns FAILED. */
 int report_memory(const struct options *options);
 /* DONE if @value could be made; else it is put, and FAILED (reported). */
@@ -115,9 +117,9 @@ int print_json(const struct options *options, struct json_object *object);
 void print_object(struct json_object *object);
 /* @titles: NULL: none. */
 void print_rows(const char *const *titles, int nr_columns, const struct row *rows, int nr_rows);
-/* The cells and @rows itself, which may be NULL. */
+/* The cells and @rows itself. */
 void free_rows(struct row *rows, int nr_rows);
-/* A value as people read it, from malloc(): "12.345 us", "256 MiB", "yes", "-". */
+/* A value as people read it, from malloc(), never NULL: "12.345 us", "256 MiB", "yes", "-". */
 char *value_text(const char *key, struct json_object *value);
 
 /* vm.c */

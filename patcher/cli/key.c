@@ -14,18 +14,17 @@ static void print_keys(struct json_object *keys)
 {
 	static const char *const titles[] = {"KEY", "STATE", "SITES"};
 	size_t nr = json_object_array_length(keys), i;
-	struct row *rows = calloc(nr, sizeof(*rows));
+	struct row *rows = need(calloc(nr, sizeof(*rows)));
 
-	for (i = 0; i < nr && rows; i++) {
+	for (i = 0; i < nr; i++) {
 		struct json_object *key = json_object_array_get_idx(keys, i);
 		bool on = json_object_get_boolean(json_object_object_get(key, "enabled"));
 
 		rows[i].cells[0] = value_text("name", json_object_object_get(key, "name"));
-		rows[i].cells[1] = strdup(on ? "on" : "off");
+		rows[i].cells[1] = need(strdup(on ? "on" : "off"));
 		rows[i].cells[2] = value_text("sites", json_object_object_get(key, "sites"));
 	}
-	if (rows)
-		print_rows(titles, sizeof(titles) / sizeof(titles[0]), rows, (int)nr);
+	print_rows(titles, sizeof(titles) / sizeof(titles[0]), rows, (int)nr);
 	free_rows(rows, (int)nr);
 }
 

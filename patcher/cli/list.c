@@ -54,9 +54,9 @@ static void print_table(struct json_object *vms)
 	static const char *const titles[] = {"NAME",   "STATE", "PID",	 "VCPUS",
 					     "MEMORY", "AGENT", "SCOPE", "KERNEL"};
 	size_t nr = json_object_array_length(vms), i;
-	struct row *rows = calloc(nr, sizeof(*rows));
+	struct row *rows = need(calloc(nr, sizeof(*rows)));
 
-	for (i = 0; i < nr && rows; i++) {
+	for (i = 0; i < nr; i++) {
 		struct json_object *vm = json_object_array_get_idx(vms, i);
 		struct json_object *agent = json_object_object_get(vm, "agent");
 
@@ -69,8 +69,7 @@ static void print_table(struct json_object *vms)
 		rows[i].cells[6] = cell(agent, "scope");
 		rows[i].cells[7] = cell(agent, "kernel");
 	}
-	if (rows)
-		print_rows(titles, sizeof(titles) / sizeof(titles[0]), rows, (int)nr);
+	print_rows(titles, sizeof(titles) / sizeof(titles[0]), rows, (int)nr);
 	free_rows(rows, (int)nr);
 }
 

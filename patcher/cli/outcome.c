@@ -14,7 +14,7 @@ static void print_line(const char *label, struct json_object *result, const char
 {
 	char *text = value_text(key, json_object_object_get(result, key));
 
-	printf("%-8s  %s\n", label, text ? text : "-");
+	printf("%-8s  %s\n", label, text);
 	free(text);
 }
 
@@ -24,7 +24,7 @@ static void print_pauses(struct json_object *result)
 	char *apply = value_text("apply_us", json_object_object_get(result, "apply_us"));
 
 	printf("%-8s  %" PRIu64, "pauses", count(result, "pauses"));
-	if (count(result, "pauses") && pause && apply)
+	if (count(result, "pauses"))
 		printf(" (%s, of these %s to verify and write)", pause, apply);
 	putchar('\n');
 	free(pause);
@@ -44,18 +44,18 @@ void print_outcome(struct json_object *result)
 	print_pauses(result);
 	print_line("IPIs", result, "ipis");
 	text = value_text("int3", json_object_object_get(result, "int3"));
-	printf("%-8s  %s by text patching, %" PRIu64 " of the agent's own\n", "INT3",
-	       text ? text : "-", count(result, "own_int3"));
+	printf("%-8s  %s by text patching, %" PRIu64 " of the agent's own\n", "INT3", text,
+	       count(result, "own_int3"));
 	free(text);
 	print_line("guest", result, "guest_us");
 	print_line("via", result, "via");
 	if (json_object_object_get(result, "fallback")) {
 		text = value_text("fallback", json_object_object_get(result, "fallback"));
-		printf("The guest fell back to the kernel's own way: %s\n", text ? text : "-");
+		printf("The guest fell back to the kernel's own way: %s\n", text);
 		free(text);
 	}
 	text = value_text("message", json_object_object_get(result, "message"));
-	if (text && *text)
+	if (*text)
 		printf("The agent says: %s\n", text);
 	free(text);
 }

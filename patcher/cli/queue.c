@@ -68,24 +68,23 @@ static void print_changes(struct json_object *changes)
 {
 	static const char *const titles[] = {"CHANGE", "TO", "WHAT"};
 	size_t nr = json_object_array_length(changes), i;
-	struct row *rows = calloc(nr, sizeof(*rows));
+	struct row *rows = need(calloc(nr, sizeof(*rows)));
 	struct json_object *enable;
 
-	for (i = 0; i < nr && rows; i++) {
+	for (i = 0; i < nr; i++) {
 		struct json_object *change = json_object_array_get_idx(changes, i);
 		char **cells = rows[i].cells;
 
 		cells[0] = text_of(change, "change");
 		if (json_object_object_get_ex(change, "enable", &enable))
-			cells[1] = strdup(json_object_get_boolean(enable) ? "on" : "off");
+			cells[1] = need(strdup(json_object_get_boolean(enable) ? "on" : "off"));
 		cells[2] = text_of(change, "query");
 		if (!cells[2])
 			cells[2] = text_of(change, "name");
 		if (!cells[2])
 			cells[2] = text_of(change, "glob");
 	}
-	if (rows)
-		print_rows(titles, sizeof(titles) / sizeof(titles[0]), rows, (int)nr);
+	print_rows(titles, sizeof(titles) / sizeof(titles[0]), rows, (int)nr);
 	free_rows(rows, (int)nr);
 }
 

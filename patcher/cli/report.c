@@ -66,6 +66,14 @@ int report(const struct options *options, int exit_code, const char *code, struc
 	return exit_code;
 }
 
+void *need(void *memory)
+{
+	if (memory)
+		return memory;
+	fputs("hvpoke: " NO_MEMORY "\n", stderr);
+	exit(FAILED);
+}
+
 int check_made(const struct options *options, struct json_object *value)
 {
 	if (hvp_json_whole(value))

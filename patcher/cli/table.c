@@ -38,7 +38,7 @@ static char *microseconds_text(double us)
 		len = asprintf(&text, "%.1f ms", us / 1000);
 	else
 		len = asprintf(&text, "%.1f s", us / 1000000);
-	return len < 0 ? NULL : text;
+	return need(len < 0 ? NULL : text);
 }
 
 static char *bytes_text(uint64_t bytes)
@@ -50,7 +50,7 @@ static char *bytes_text(uint64_t bytes)
 		len = asprintf(&text, "%" PRIu64 " bytes", bytes);
 	else
 		len = asprintf(&text, "%" PRIu64 " MiB", bytes >> 20);
-	return len < 0 ? NULL : text;
+	return need(len < 0 ? NULL : text);
 }
 
 char *value_text(const char *key, struct json_object *value)
@@ -59,17 +59,16 @@ char *value_text(const char *key, struct json_object *value)
 	char *text;
 
 	if (!value)
-		return strdup("-");
+		return need(strdup("-"));
 	if (json_object_is_type(value, json_type_boolean))
-		return strdup(json_object_get_boolean(value) ? "yes" : "no");
+		return need(strdup(json_object_get_boolean(value) ? "yes" : "no"));
 	if (ends_with(key, "_us"))
 		return microseconds_text(json_object_get_double(value));
 	if (!strcmp(key, "memory"))
 		return bytes_text(json_object_get_uint64(value));
 	string = json_object_get_string(value);
-	text = string ? strdup(string) : NULL;
-	if (text)
-		hvp_text_clean(text);
+	text = need(string ? strdup(string) : NULL);
+	hvp_text_clean(text);
 	return text;
 }
 
@@ -117,7 +116,7 @@ static void print_members(struct json_object *object, const char *prefix, int wi
 			continue;
 		}
 		text = value_text(key, value);
-		printf("%-*s  %s\n", width, label, text ? text : "-");
+		printf("%-*s  %s\n", width, label, text);
 		free(text);
 	}
 }
@@ -154,7 +153,7 @@ void print_rows(const char *const *titles, int nr_columns, const struct row *row
 
 void free_rows(struct row *rows, int nr_rows)
 {
-	for (int row = 0; rows && row < nr_rows; row++)
+	for (int row = 0; row < nr_rows; row++)
 		for (size_t column = 0; column < sizeof(rows->cells) / sizeof(rows->cells[0]);
 		     column++)
 			free(rows[row].cells[column]);

@@ -54,7 +54,7 @@ int vm_names(char ***names)
 		size_t len = strlen(entries[i]->d_name) - strlen(HVP_SOCKET_SUFFIX);
 
 		if (*names)
-			(*names)[i] = strndup(entries[i]->d_name, len);
+			(*names)[i] = need(strndup(entries[i]->d_name, len));
 		free(entries[i]);
 	}
 	free(entries);
