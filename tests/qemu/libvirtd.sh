@@ -7,8 +7,8 @@ uri=qemu:///system
 libvirtd_pids=()
 
 virsh() { command virsh -q -c "$uri" "$@"; }
-hvpoke() { timeout 60 build/release/hvpoke --connect "$uri" "$@"; }
-setup() { timeout 60 build/release/hvpoke libvirt-setup --socket-dir "$sockets" "$@"; }
+hvpoke() { timeout 60 "${HVPOKE_BUILD:-build/release}"/hvpoke --connect "$uri" "$@"; }
+setup() { timeout 60 "${HVPOKE_BUILD:-build/release}"/hvpoke libvirt-setup --socket-dir "$sockets" "$@"; }
 definition() { virsh dumpxml --inactive "$1"; }
 domain_state() { virsh domstate "$1" | head -n 1; }
 

@@ -25,9 +25,9 @@ cleanup() {
 trap cleanup EXIT
 
 libvirtd_start
-build/release/hvpoked --socket-dir "$sockets" >"$sockets/hvpoked.log" 2>&1 &
+"${HVPOKE_BUILD:-build/release}"/hvpoked --socket-dir "$sockets" >"$sockets/hvpoked.log" 2>&1 &
 host_pid=$!
-cp build/release/tests/qemu/guest.elf "$sockets/guest.elf"
+cp "${HVPOKE_BUILD:-build/release}"/tests/qemu/guest.elf "$sockets/guest.elf"
 chmod 644 "$sockets/guest.elf"
 
 # define NAME MACHINE DEVICES COMMANDLINE
