@@ -154,7 +154,9 @@ $(failing_bins): $(B)/%: $(B)/%.o $(B)/tests/failing/each_call.o $(B)/libunit.a 
 $(fuzz_bins): wrapped :=
 $(B)/tests/fuzz/fuzz_batch: wrapped := hvp_copy_in clock_gettime
 $(B)/tests/fuzz/fuzz_control: wrapped := clock_gettime
-fuzz_of_hvpoked := $(B)/tests/fuzz/fuzz_qmp $(B)/tests/fuzz/fuzz_ivshmem
+$(B)/tests/fuzz/fuzz_client: wrapped := clock_gettime connect poll
+$(B)/tests/fuzz/fuzz_config $(B)/tests/fuzz/fuzz_loader: $(B)/libhvvmm.a
+fuzz_of_hvpoked := $(addprefix $(B)/tests/fuzz/fuzz_,ivshmem journal qmp)
 $(fuzz_of_hvpoked): wrapped := clock_gettime fopen hvp_audit_open open poll \
 	process_memory pthread_create send
 $(fuzz_of_hvpoked): $(B)/libhvpoked.a
