@@ -20,9 +20,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "deadline.h"
 #include "process.h"
 
 #define MAX_BLOCKS 256
+/* For all blocks: QEMU answers each question in time, and there are many. */
+#define BLOCKS_MS 15000
 
 void ram_forget(struct ram *ram)
 {
@@ -106,10 +109,14 @@ static int add_block(struct ram *ram, struct qmp *qmp, pid_t pid, uint64_t first
 
 static int add_blocks(struct ram *ram, struct qmp *qmp, pid_t pid, struct message *message)
 {
+	int64_t deadline = deadline_in(BLOCKS_MS);
 	uint64_t first, last;
 	int err = 0, end;
 
 	for (const char *line = ram->view; line && !err; line = strchr(line, '\n')) {
+		if (!deadline_left(deadline))
+			return message_set(message, -ETIMEDOUT,
+					   "QEMU takes too long to say where the guest's RAM is");
 		line += *line == '\n';
 		end = 0;
 		if (sscanf(line, " %" SCNx64 "-%" SCNx64 " (prio %*d, ram): %n", &first, &last,
