@@ -19,6 +19,7 @@
 #include "guest_limits.h"
 
 #include "hvpoke_shm.h"
+#include "hvpoked_sandbox.h"
 #include "listen.h"
 #include "log.h"
 #include "runtime.h"
@@ -37,6 +38,7 @@ struct arguments {
 	uint64_t shm_size;
 	struct hvp_limits limits;
 	const char *log_dir; /* NULL: the default one */
+	bool no_sandbox;
 	uint64_t log_mib, log_files;
 };
 
@@ -51,6 +53,7 @@ static const char usage[] =
 	"  --log-dir DIR|none    where the log of what was patched is (/var/log/hvpoke)\n"
 	"  --log-size MIB        when a file of it is full (4)\n"
 	"  --log-files N         how many files are kept of each guest (4)\n"
+	"  --no-sandbox          keep all rights, also those that nothing here needs\n"
 	"\n"
 	"Of each guest; what is more than that, the guest does itself:\n"
 	"  --max-sites N         largest batch to take (1048576)\n"
@@ -107,6 +110,7 @@ static int parse(struct arguments *arguments, int argc, char **argv)
 		{"group", required_argument, NULL, 'g'},
 		{"shared-memory", required_argument, NULL, 'm'},
 		{"log-dir", required_argument, NULL, 'l'},
+		{"no-sandbox", no_argument, NULL, 's'},
 		{"help", no_argument, NULL, 'h'},
 		{"version", no_argument, NULL, 'v'},
 		{"max-sites", required_argument, NULL, NUMBER_OPTION},
@@ -127,6 +131,7 @@ static int parse(struct arguments *arguments, int argc, char **argv)
 		switch (option) {
 		case 'd': arguments->dir = optarg; break;
 		case 'g': arguments->group = optarg; break;
+		case 's': arguments->no_sandbox = true; break;
 		case 'l':
 			if (strcmp(optarg, "none") != 0 && optarg[0] != '/')
 				return wrong("--log-dir must be none, or the whole path of a "
@@ -240,8 +245,22 @@ static void raise_descriptors(void)
 		    strerrordesc_np(errno));
 }
 
+static int enter_sandbox(const struct arguments *arguments, struct hvpoked_sandbox *sandbox)
+{
+	struct message message;
+
+	if (arguments->no_sandbox)
+		say(LOG_WARNING, "without the sandbox: a QEMU that takes hvpoked over may do "
+				 "whatever the user may who started it");
+	if (!SANDBOX_POSSIBLE || arguments->no_sandbox || !hvpoked_sandbox_enter(sandbox, &message))
+		return 0;
+	say(LOG_ERR, "%s; --no-sandbox runs without", message.text);
+	return -EPERM;
+}
+
 static int serve(const struct arguments *arguments)
 {
+	struct hvpoked_sandbox sandbox = {};
 	struct loop_watch signals = {.fd = -1};
 	struct message message = {};
 	struct vm_config guests = {
@@ -250,6 +269,7 @@ static int serve(const struct arguments *arguments)
 		.audit = {.dir = arguments->log_dir,
 			  .max_bytes = arguments->log_mib << 20,
 			  .nr_files = (unsigned int)arguments->log_files},
+		.sandbox = &sandbox,
 	};
 	struct server server;
 	struct loop loop;
@@ -262,6 +282,16 @@ static int serve(const struct arguments *arguments)
 		say(LOG_ERR, "cannot set up the event loop: %s", strerrordesc_np(-err));
 		return FAILED;
 	}
+	/* Before the first guest's thread. */
+	if (enter_sandbox(arguments, &sandbox)) {
+		close(signals.fd);
+		loop_release(&loop);
+		return FAILED;
+	}
+	if (sandbox.on) {
+		guests.audit.confine = hvpoked_sandbox_confine;
+		guests.audit.confine_ctx = &sandbox.log;
+	}
 	err = server_open(&server, &loop, arguments->dir, &guests, &message);
 	if (err) {
 		say(LOG_ERR, "%s", message.text);
@@ -271,6 +301,7 @@ static int serve(const struct arguments *arguments)
 		err = loop_run(&loop);
 	}
 	server_close(&server);
+	hvpoked_sandbox_release(&sandbox);
 	close(signals.fd);
 	loop_release(&loop);
 	return err ? FAILED : DONE;

@@ -136,8 +136,11 @@ static int watch(struct vm *vm, struct loop_watch *entry, int fd,
 static void *run(void *arg)
 {
 	struct vm *vm = arg;
-	int err = loop_run(&vm->loop);
+	int err;
 
+	if (vm->sandbox && vm->sandbox->on)
+		hvpoked_sandbox_confine(&vm->sandbox->guest);
+	err = loop_run(&vm->loop);
 	if (err)
 		say(LOG_ERR, "%s: cannot wait for events: %s", vm->log_name, strerrordesc_np(-err));
 	if (vm->ready)
@@ -207,6 +210,7 @@ static struct vm *allocate(const struct vm_config *config, pid_t pid)
 	vm->state_dir = config->state_dir;
 	vm->finished = config->finished;
 	vm->audit_config = &config->audit;
+	vm->sandbox = config->sandbox;
 	vm->text.qmp = &vm->qmp;
 	vm->ram_stale = true;
 	snprintf(vm->log_name, sizeof(vm->log_name), "QEMU %d", (int)pid);

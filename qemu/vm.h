@@ -9,6 +9,7 @@
 
 #include "audit.h"
 #include "guest.h"
+#include "hvpoked_sandbox.h"
 #include "loop.h"
 #include "qmp.h"
 #include "record.h"
@@ -68,6 +69,7 @@ struct vm {
 
 	struct hvp_control *control;
 	const struct hvp_audit_config *audit_config;
+	struct hvpoked_sandbox *sandbox;
 	struct hvp_audit *audit; /* from the first time that the guest has a name */
 	char control_path[108];
 
@@ -100,6 +102,7 @@ struct vm_config {
 	uint64_t shm_size;
 	struct hvp_limits limits; /* of each */
 	struct hvp_audit_config audit;
+	struct hvpoked_sandbox *sandbox; /* NULL: none */
 	int finished;
 };
 

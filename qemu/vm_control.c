@@ -21,6 +21,7 @@ static void add_info(struct hvp_service *service, struct json_object *object)
 	hvp_json_add(object, "vmm_version", json_object_new_string(vm->version));
 	hvp_json_add(object, "accelerator", json_object_new_string(vm->text.kvm ? "kvm" : "tcg"));
 	hvp_json_add(object, "monitor", json_object_new_boolean(vm->ready));
+	hvp_json_add(object, "sandbox", hvpoked_sandbox_info(vm->sandbox));
 }
 
 static bool is_paused(struct hvp_service *service)

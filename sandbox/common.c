@@ -5,6 +5,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include "sandbox.h"
 
@@ -54,6 +55,7 @@ static const struct sandbox_rule threads[] = {
 	SANDBOX_IF(clone, 0, THREAD_FLAGS),
 	SANDBOX_ALLOW(set_robust_list),
 	SANDBOX_ALLOW(rseq),
+	SANDBOX_IF(prctl, 0, PR_SET_NAME),
 	/* A filter more: it can only take away. */
 	{
 		.syscall = SCMP_SYS(seccomp),
