@@ -22,10 +22,13 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../as_nobody.h"
+#include "../sandboxed.h"
 #include "client.h"
 #include "kernel_file.h"
 #include "vmm_process.h"
@@ -48,11 +51,6 @@ static const char *const role_names[] = {
 	[VCPU] = "a vCPU's thread",
 	[LOG] = "the log's thread",
 };
-
-enum { DONE = 40, WRONG }; /* exit codes of children that the sandbox did not end */
-
-/* What is done in a role; returns DONE or WRONG, if it returns. */
-typedef int deed_fn(const void *arg);
 
 struct in_thread {
 	struct vmm_sandbox *sandbox;
@@ -110,48 +108,6 @@ static void enter_and_do(int role, deed_fn *deed, const void *arg)
 	if (role == VCPU)
 		start_thread(as_vcpu, &in);
 	_exit(deed(arg));
-}
-
-/* The child's wait status, and what it said. */
-static int in_role(int role, deed_fn *deed, const void *arg, char *said, size_t size)
-{
-	size_t len = 0;
-	ssize_t got;
-	int out[2], status;
-	pid_t child;
-
-	assert_int_equal(pipe(out), 0);
-	child = fork();
-	assert_true(child >= 0);
-	if (!child) {
-		/* cmocka's handler would go on with the other tests, in the child. */
-		signal(SIGSEGV, SIG_DFL);
-		dup2(out[1], STDERR_FILENO);
-		close(out[0]);
-		enter_and_do(role, deed, arg);
-	}
-	close(out[1]);
-	while (len < size - 1 && (got = read(out[0], said + len, size - 1 - len)) > 0)
-		len += (size_t)got;
-	said[len] = '\0';
-	close(out[0]);
-	assert_int_equal(waitpid(child, &status, 0), child);
-	return status;
-}
-
-struct call {
-	const char *name;
-	long nr;
-	unsigned long arg[6];
-};
-
-static int make_call(const void *arg)
-{
-	const struct call *call = arg;
-
-	syscall(call->nr, call->arg[0], call->arg[1], call->arg[2], call->arg[3], call->arg[4],
-		call->arg[5]);
-	return DONE;
 }
 
 /* Of a bit for each role. */
@@ -308,27 +264,13 @@ static void forbidden_calls_end_it(void **state)
 		{CALL(sendto, 0, 0, 0, 0, 0, 0), MAY_MAIN},
 		{CALL(epoll_ctl, 0, 0, 0, 0), MAY_MAIN},
 	};
-	char said[2048], what[64];
-	int status;
 
 	(void)state;
-	for (int role = 0; role < NR_ROLES; role++) {
-		for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
-			const struct call *call = &calls[i].call;
-
-			if (calls[i].may & 1u << role)
-				continue;
-			status = in_role(role, make_call, call, said, sizeof(said));
-			if (!WIFEXITED(status) || WEXITSTATUS(status) != VM_EXIT_SANDBOX)
-				fail_msg("%s in %s (%zu): status %#x, said \"%s\"", call->name,
-					 role_names[role], i, (unsigned int)status, said);
-			snprintf(what, sizeof(what), "%s made system call %ld, %s(",
-				 role_names[role], call->nr, call->name);
-			if (!strstr(said, "hvpoke-vmm: sandbox: ") || !strstr(said, what) ||
-			    !strstr(said, "--no-sandbox") || strchr(said, '\n')[1])
-				fail_msg("expected one line with \"%s\", not \"%s\"", what, said);
-		}
-	}
+	for (int role = 0; role < NR_ROLES; role++)
+		for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+			if (!(calls[i].may & 1u << role))
+				assert_forbidden(enter_and_do, role, &calls[i].call, "hvpoke-vmm",
+						 role_names[role], VM_EXIT_SANDBOX);
 }
 
 /* The 32-bit entry of the kernel has other numbers. */
@@ -355,11 +297,11 @@ static void other_abis_end_it(void **state)
 
 	(void)state;
 	for (int role = 0; role < NR_ROLES; role++) {
-		status = in_role(role, call_as_32_bits, NULL, said, sizeof(said));
+		status = in_role(enter_and_do, role, call_as_32_bits, NULL, said, sizeof(said));
 		/* SIGSEGV where the kernel has no such entry. */
 		assert_true(WIFSIGNALED(status));
 		assert_true(WTERMSIG(status) == SIGSYS || WTERMSIG(status) == SIGSEGV);
-		status = in_role(role, call_as_x32, NULL, said, sizeof(said));
+		status = in_role(enter_and_do, role, call_as_x32, NULL, said, sizeof(said));
 		assert_true(WIFSIGNALED(status));
 		assert_int_equal(WTERMSIG(status), SIGSYS);
 	}
@@ -378,14 +320,6 @@ static void *allocate(void *arg)
 		free(memory[i]);
 	return arg;
 }
-
-#define TRY(condition)                                                               \
-	do {                                                                         \
-		if (!(condition)) {                                                  \
-			fprintf(stderr, "line %d: %s\n", __LINE__, strerror(errno)); \
-			return WRONG;                                                \
-		}                                                                    \
-	} while (0)
 
 static int common_deeds(const void *arg)
 {
@@ -461,26 +395,16 @@ static int cannot_clone3(const void *arg)
 	return DONE;
 }
 
-static void assert_done(int role, deed_fn *deed, const void *arg)
-{
-	char said[2048];
-	int status = in_role(role, deed, arg, said, sizeof(said));
-
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != DONE)
-		fail_msg("in %s: status %#x, said \"%s\"", role_names[role], (unsigned int)status,
-			 said);
-}
-
 static void allowed_calls_work(void **state)
 {
 	(void)state;
 	for (int role = 0; role < NR_ROLES; role++) {
-		assert_done(role, common_deeds, NULL);
+		assert_done(enter_and_do, role, common_deeds, NULL);
 		if (role != LOG)
-			assert_done(role, kvm_deeds, NULL);
+			assert_done(enter_and_do, role, kvm_deeds, NULL);
 	}
-	assert_done(MAIN, many_threads, NULL);
-	assert_done(MAIN, cannot_clone3, NULL);
+	assert_done(enter_and_do, MAIN, many_threads, NULL);
+	assert_done(enter_and_do, MAIN, cannot_clone3, NULL);
 }
 
 static bool have_landlock(void)
@@ -535,8 +459,8 @@ static void landlock_leaves_the_log(void **state)
 	}
 	snprintf(path, sizeof(path), "%s/log", dir);
 	write_file(path, "log\n", 4, "", 0);
-	assert_done(MAIN_WITH_LOG, read_the_log, NULL);
-	assert_done(LOG, write_the_log, NULL);
+	assert_done(enter_and_do, MAIN_WITH_LOG, read_the_log, NULL);
+	assert_done(enter_and_do, LOG, write_the_log, NULL);
 	assert_int_equal(access(path, F_OK), -1);
 }
 
@@ -555,53 +479,9 @@ static void landlock_leaves_the_socket(void **state)
 	close(fd);
 	snprintf(path, sizeof(path), "%s/vm.sock", dir);
 	write_file(path, "", 0, "", 0);
-	assert_done(MAIN, unlink_socket, elsewhere);
+	assert_done(enter_and_do, MAIN, unlink_socket, elsewhere);
 	assert_int_equal(access(path, F_OK), -1);
 	assert_int_equal(unlink(elsewhere), 0);
-}
-
-/* The value of a line of /proc/PID/task/TID/status. */
-static unsigned long long status_of(pid_t pid, const char *task, const char *key, int base)
-{
-	unsigned long long value = -1;
-	char path[64], line[256];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%.16s/status", (int)pid, task);
-	file = fopen(path, "re");
-	assert_non_null(file);
-	while (fgets(line, sizeof(line), file))
-		if (!strncmp(line, key, strlen(key)))
-			value = strtoull(line + strlen(key), NULL, base);
-	fclose(file);
-	return value;
-}
-
-static void assert_tasks_are_sandboxed(pid_t pid, unsigned int nr_vcpus)
-{
-	unsigned int nr = 0, with_two_filters = 0;
-	struct dirent *entry;
-	char path[64];
-	DIR *tasks;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	tasks = opendir(path);
-	assert_non_null(tasks);
-	while ((entry = readdir(tasks))) {
-		if (entry->d_name[0] == '.')
-			continue;
-		assert_int_equal(status_of(pid, entry->d_name, "Seccomp:", 10), 2);
-		assert_int_equal(status_of(pid, entry->d_name, "NoNewPrivs:", 10), 1);
-		assert_int_equal(status_of(pid, entry->d_name, "CapInh:", 16), 0);
-		assert_int_equal(status_of(pid, entry->d_name, "CapPrm:", 16), 0);
-		assert_int_equal(status_of(pid, entry->d_name, "CapEff:", 16), 0);
-		assert_int_equal(status_of(pid, entry->d_name, "CapAmb:", 16), 0);
-		with_two_filters += status_of(pid, entry->d_name, "Seccomp_filters:", 10) == 2;
-		nr++;
-	}
-	closedir(tasks);
-	assert_int_equal(nr, nr_vcpus + 2); /* main and the log's */
-	assert_int_equal(with_two_filters, nr_vcpus);
 }
 
 static bool says(struct json_object *object, const char *key)
@@ -663,13 +543,16 @@ static char elf_path[64];
 static void the_program_is_in_it(void **state)
 {
 	struct vmm_process vmm;
+	unsigned int deeper;
 
 	(void)state;
 	NEED_REAL_KVM();
 	START(&vmm);
 	wait_for_socket("box");
 	expect_info("box", true);
-	assert_tasks_are_sandboxed(vmm.pid, 2);
+	/* Main, the log's, and the vCPUs', which have main's filter and their own. */
+	assert_int_equal(assert_tasks_are_sandboxed(vmm.pid, 0, &deeper), 4);
+	assert_int_equal(deeper, 2);
 	kill(vmm.pid, SIGTERM);
 	assert_int_equal(vmm_finish(&vmm, 30), 0);
 	assert_string_equal(vmm.err_text, "");
@@ -688,6 +571,31 @@ static void without_it_it_says_so(void **state)
 	assert_int_equal(vmm_finish(&vmm, 30), 0);
 	assert_non_null(strstr(vmm.err_text, "without the sandbox"));
 	assert_null(strchr(vmm.err_text, '\n')[1] ? "more than a line" : NULL);
+}
+
+/* Past the modes of file and directory there is still the kernel's word on who it is. */
+static void nobody_may_not_control_it(void **state)
+{
+	struct vmm_process vmm;
+	char path[64];
+
+	(void)state;
+	NEED_KVM();
+	if (geteuid()) {
+		fprintf(stderr, "skipped: only root can become somebody else\n");
+		skip();
+	}
+	START(&vmm);
+	wait_for_socket("box");
+	snprintf(path, sizeof(path), "%s/box.sock", dir);
+	assert_int_equal(knock_as_nobody(path), KNOCK_NO_ENTRY);
+	assert_int_equal(chmod(dir, 0755), 0);
+	assert_int_equal(knock_as_nobody(path), KNOCK_NO_ENTRY);
+	assert_int_equal(chmod(path, 0666), 0);
+	assert_int_equal(knock_as_nobody(path), KNOCK_FORBIDDEN);
+	assert_int_equal(chmod(dir, 0700), 0);
+	kill(vmm.pid, SIGTERM);
+	assert_int_equal(vmm_finish(&vmm, 30), 0);
 }
 
 static int setup(void **state)
@@ -725,6 +633,7 @@ int main(void)
 		cmocka_unit_test(landlock_leaves_the_log),
 		cmocka_unit_test(the_program_is_in_it),
 		cmocka_unit_test(without_it_it_says_so),
+		cmocka_unit_test(nobody_may_not_control_it),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
