@@ -59,7 +59,6 @@ qemu_test_srcs := $(wildcard tests/qemu/test_*.c)
 qemu_test_lib_srcs := $(filter-out $(qemu_test_srcs),$(wildcard tests/qemu/*.c))
 failing_srcs := $(wildcard tests/failing/test_*.c)
 fuzz_srcs := $(wildcard tests/fuzz/fuzz_*.c)
-fuzz_lib_srcs := $(filter-out $(fuzz_srcs),$(wildcard tests/fuzz/*.c))
 bench_lib_srcs := tests/bench/figures.c
 bench_srcs := $(filter-out $(bench_lib_srcs),$(wildcard tests/bench/*.c))
 soak_srcs := tests/soak/batches.c tests/soak/day.c
@@ -105,7 +104,6 @@ $(B)/libhvpoked.a: $(call objs,$(qemu_srcs))
 $(B)/libbench.a: $(call objs,$(bench_lib_srcs))
 $(B)/libsoak.a: $(call objs,$(soak_lib_srcs))
 $(B)/libqemutest.a: $(call objs,$(qemu_test_lib_srcs))
-$(B)/libfuzz.a: $(call objs,$(fuzz_lib_srcs))
 %.a:
 	@rm -f $@
 	$(call say,AR)$(AR) rcs $@ $^
@@ -152,15 +150,17 @@ $(failing_bins): $(B)/%: $(B)/%.o $(B)/tests/failing/each_call.o $(B)/libunit.a 
 
 # What a target stands in for, besides calling it: the linker sends those calls to the target.
 $(fuzz_bins): wrapped :=
-$(B)/tests/fuzz/fuzz_batch: wrapped := hvp_copy_in clock_gettime
+$(B)/tests/fuzz/fuzz_batch: wrapped := clock_gettime hvp_copy_in hvp_audit_answered \
+	hvp_audit_batch hvp_audit_unanswered
 $(B)/tests/fuzz/fuzz_control: wrapped := clock_gettime
 $(B)/tests/fuzz/fuzz_client: wrapped := clock_gettime connect poll
 $(B)/tests/fuzz/fuzz_config $(B)/tests/fuzz/fuzz_loader: $(B)/libhvvmm.a
 fuzz_of_hvpoked := $(addprefix $(B)/tests/fuzz/fuzz_,ivshmem journal qmp)
 $(fuzz_of_hvpoked): wrapped := clock_gettime fopen hvp_audit_open open poll \
 	process_memory pthread_create send
-$(fuzz_of_hvpoked): $(B)/libhvpoked.a
-$(fuzz_bins): $(B)/%: $(B)/%.o $(B)/libfuzz.a $(B)/libhvpoke.a
+$(fuzz_of_hvpoked): $(B)/tests/fuzz/qemu_world.o $(B)/libhvpoked.a
+$(B)/tests/fuzz/fuzz_batch: $(call objs,tests/fuzz/batch_guest.c tests/fuzz/batch_model.c)
+$(fuzz_bins): $(B)/%: $(B)/%.o $(B)/tests/fuzz/input.o $(B)/libhvpoke.a
 	$(call say,LINK)$(CC) $(CFLAGS) -fsanitize=fuzzer $(wrapped:%=-Wl,--wrap=%) -o $@ \
 		-Wl,--start-group $^ -Wl,--end-group $(LDLIBS)
 

@@ -94,14 +94,21 @@ uint64_t model_byte_at(const struct hvpoke_entry *entry, unsigned int i)
 	return i < first ? entry->gpa + i : entry->gpa2 + (i - first);
 }
 
-/* The kernel address of a byte of text; 0 if it is none. */
-static uint64_t gva_of(const struct model_ranges *ranges, uint64_t gpa)
+const struct hvpoke_range *model_range(const struct model_ranges *ranges, uint64_t gpa)
 {
 	for (uint32_t i = 0; i < ranges->nr; i++)
 		if (gpa >= ranges->range[i].gpa &&
 		    gpa < ranges->range[i].gpa + ranges->range[i].len)
-			return ranges->range[i].gva + (gpa - ranges->range[i].gpa);
-	return 0;
+			return &ranges->range[i];
+	return NULL;
+}
+
+/* The kernel address of a byte of text; 0 if it is none. */
+static uint64_t gva_of(const struct model_ranges *ranges, uint64_t gpa)
+{
+	const struct hvpoke_range *range = model_range(ranges, gpa);
+
+	return range ? range->gva + (gpa - range->gpa) : 0;
 }
 
 /* The part of the entry from byte @from to byte @to is in one range. */

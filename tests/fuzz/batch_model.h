@@ -28,6 +28,8 @@ bool model_ranges_good(const struct model_ranges *ranges);
 bool model_batch_good(const struct model_ranges *ranges, const struct hvpoke_entry *entry,
 		      uint32_t nr);
 
+/* The range that @gpa is in, or NULL. */
+const struct hvpoke_range *model_range(const struct model_ranges *ranges, uint64_t gpa);
 /* Where byte @i of the entry's instruction is. */
 uint64_t model_byte_at(const struct hvpoke_entry *entry, unsigned int i);
 /* Do its old bytes stand in @ram? */

@@ -17,342 +17,17 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
-#include "batch_model.h"
+#include "batch_guest.h"
 #include "change.h"
-#include "fuzz.h"
-#include "guest.h"
 #include "key_list.h"
 
 /* Where a well-meaning guest keeps things. */
-#define CMD	    0x1000u
-#define LIST	    0x2000u
-#define DATA	    0x3000u
-#define TEXT	    0x20000u
-#define TEXT_GVA    0xffffffff81000000ull
-#define MAX_STEPS   24
-#define MAX_ENTRIES 48
-#define MAX_ARMED   8
-#define MAX_MADE    256
-
-struct armed {
-	uint32_t countdown; /* 0: not armed */
-	uint32_t at;
-	uint8_t len;
-	uint8_t bytes[8];
-};
-
-static struct state {
-	struct hvp_guest *guest;
-	uint8_t *ram;	   /* the guest's memory ... */
-	uint8_t *expected; /* ... and what must stand there */
-	struct model_ranges ranges;
-	struct armed armed[MAX_ARMED];
-
-	/* The command in hand. */
-	uint64_t page;
-	bool has_header, has_body, too_many, pausing;
-	unsigned int paused;
-	struct hvpoke_cmd header; /* as copied; likewise: */
-	union {
-		struct hvpoke_batch batch;
-		struct hvpoke_hello hello;
-		struct hvpoke_complete complete;
-	} body;
-	uint32_t nr;  /* records copied */
-	uint32_t bad; /* the first one whose old bytes do not stand in the pause; @nr: none */
-	struct hvpoke_entry entry[MODEL_MAX_SITES];
-	int pause_err, notify_err;
-	uint64_t now_ns;
-	uint64_t batches_left;
-
-	/* Host requests. */
-	uint32_t submitted, done, cancelled, nr_made;
-	uint64_t last_id;
-	struct {
-		uint64_t id;
-		uint32_t len;
-		uint8_t data[HVPOKE_REQ_DATA];
-	} made[MAX_MADE]; /* last: not cleared for each input */
-} g;
-
-static const struct hvp_limits limits = {
-	.max_sites = MODEL_MAX_SITES,
-	.max_requests = HVP_MAX_REQUESTS,
-	.max_pauses = 8,
-	.seconds = 10,
-};
-
-/* Time passes when the input says so. */
-int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
-{
-	(void)clock;
-	*now = (struct timespec){.tv_sec = (time_t)(g.now_ns / 1000000000)};
-	return 0;
-}
-
-static void guest_writes(uint32_t at, const uint8_t *bytes, uint32_t len)
-{
-	if (!model_is_ram(at, len))
-		return;
-	memcpy(g.ram + at, bytes, len);
-	memcpy(g.expected + at, bytes, len);
-}
-
-/* The engine has just looked at memory: whoever waits for that writes now. */
-static void guest_runs(void)
-{
-	for (size_t i = 0; i < MAX_ARMED && !g.pausing; i++) {
-		struct armed *armed = &g.armed[i];
-
-		if (armed->countdown && !--armed->countdown)
-			guest_writes(armed->at, armed->bytes, armed->len);
-	}
-}
-
-/* Takes the place of patcher/copy.c's: the only way for anything of the guest's to the engine. */
-void __real_hvp_copy_in(void *dst, const void *src, size_t len);
-void __wrap_hvp_copy_in(void *dst, const void *src, size_t len);
-
-static void note_records(const void *records, size_t len)
-{
-	size_t nr = len / sizeof(*g.entry);
-
-	CHECK(len % sizeof(*g.entry) == 0);
-	if (nr > MODEL_MAX_SITES - g.nr) {
-		g.too_many = true;
-		return;
-	}
-	memcpy(g.entry + g.nr, records, len);
-	g.nr += nr;
-}
-
-/* Bytes of the command's IN fields; 0: it has none. */
-static size_t body_size(uint32_t cmd)
-{
-	switch (cmd) {
-	case HVPOKE_CMD_HELLO: return sizeof(g.body.hello);
-	case HVPOKE_CMD_BATCH: return sizeof(g.body.batch);
-	case HVPOKE_CMD_COMPLETE: return sizeof(g.body.complete);
-	default: return 0;
-	}
-}
-
-void __wrap_hvp_copy_in(void *dst, const void *src, size_t len)
-{
-	uint64_t at = (uint64_t)((const uint8_t *)src - g.ram);
-
-	CHECK(model_is_ram(at, len));
-	__real_hvp_copy_in(dst, src, len);
-	if (!g.has_header) {
-		CHECK(at == g.page && len == offsetof(struct hvpoke_cmd, hello));
-		memcpy(&g.header, dst, len);
-		g.has_header = true;
-	} else if (!g.has_body) {
-		CHECK(at == g.page + offsetof(struct hvpoke_cmd, hello));
-		CHECK(len == body_size(g.header.cmd));
-		memcpy(&g.body, dst, len);
-		g.has_body = true;
-	} else {
-		note_records(dst, len);
-	}
-	guest_runs();
-}
-
-static void *translate(void *ctx, gpa_t addr, uint64_t len)
-{
-	(void)ctx;
-	guest_runs();
-	return model_is_ram(addr.addr, len) ? g.ram + addr.addr : NULL;
-}
-
-static int pause_all(void *ctx, struct hvp_pause_times *times)
-{
-	(void)ctx;
-	CHECK(!g.pausing && !g.paused && g.has_body && g.header.cmd == HVPOKE_CMD_BATCH);
-	CHECK(!g.too_many && g.nr == g.body.batch.nr_entries);
-	CHECK(model_batch_good(&g.ranges, g.entry, g.nr));
-	if (g.pause_err)
-		return g.pause_err;
-	/* What it does last before it stands still. */
-	guest_runs();
-	g.pausing = true;
-	g.paused++;
-	for (g.bad = 0; g.bad < g.nr && model_old_stands(g.ram, &g.entry[g.bad]); g.bad++)
-		;
-	times->kick_ns = 1000;
-	return 0;
-}
-
-static void resume_all(void *ctx, struct hvp_pause_times *times)
-{
-	(void)ctx;
-	CHECK(g.pausing);
-	if (g.bad == g.nr)
-		model_write(g.expected, g.entry, g.nr);
-	CHECK(!memcmp(g.ram, g.expected, MODEL_RAM));
-	g.pausing = false;
-	times->wake_ns = 2000;
-	guest_runs();
-}
-
-static int notify(void *ctx)
-{
-	(void)ctx;
-	return g.notify_err;
-}
-
-static const struct hvp_backend backend = {
-	.translate = translate,
-	.pause = pause_all,
-	.resume = resume_all,
-	.notify = notify,
-};
-
-/* ---- after a command ---- */
-
-/* The fields that the host may write: they hold what they hold. */
-static void take_out(uint64_t from, uint64_t len)
-{
-	memcpy(g.expected + g.page + from, g.ram + g.page + from, len);
-}
-
-#define TAKE_OUT(first, last)                                                             \
-	take_out(offsetof(struct hvpoke_cmd, first),                                      \
-		 offsetof(struct hvpoke_cmd, last) - offsetof(struct hvpoke_cmd, first) + \
-			 sizeof(((struct hvpoke_cmd *)0)->last))
-
-static void check_batch(enum hvpoke_status status, const struct hvpoke_batch *out)
-{
-	const struct hvpoke_batch *in = &g.body.batch;
-	struct hvp_agent_info agent;
-	bool good;
-
-	hvp_guest_agent(g.guest, &agent);
-	/* Without a log nothing is kept that could be put back. */
-	good = (!in->flags ||
-		(in->flags == HVPOKE_BATCH_UNDO && !in->nr_entries && !in->entries_gpa)) &&
-	       in->nr_entries <= MODEL_MAX_SITES && agent.present;
-	CHECK((status == HVPOKE_RATE) == (good && !g.batches_left));
-	if (good && g.batches_left)
-		g.batches_left--;
-	else
-		good = false;
-	good = good && !in->flags && !g.too_many && g.nr == in->nr_entries &&
-	       model_batch_good(&g.ranges, g.entry, g.nr);
-	CHECK(g.paused == (good && !g.pause_err));
-	CHECK((status == HVPOKE_OK) == (g.paused && g.bad == g.nr));
-	CHECK((status == HVPOKE_MISMATCH) == (g.paused && g.bad < g.nr));
-	CHECK(out->written == (status == HVPOKE_OK ? g.nr : 0));
-	CHECK((out->pause_ns != 0) == g.paused);
-	if (status == HVPOKE_MISMATCH)
-		CHECK(out->bad_index == g.bad);
-	else if (out->bad_index != HVPOKE_NO_INDEX)
-		CHECK(!good && out->bad_index < in->nr_entries);
-}
-
-static void check_hello(enum hvpoke_status status)
-{
-	const struct hvpoke_hello *in = &g.body.hello;
-	static struct model_ranges ranges;
-	struct hvp_agent_info agent;
-	bool good = g.nr == in->nr_ranges && !g.too_many && !in->reserved;
-
-	ranges.nr = g.nr;
-	ranges.scope = in->scope;
-	memcpy(ranges.range, g.entry, g.nr * sizeof(*ranges.range));
-	good = good && model_ranges_good(&ranges);
-	CHECK((status == HVPOKE_OK) == good);
-	if (!good)
-		return;
-	g.ranges = ranges;
-	hvp_guest_agent(g.guest, &agent);
-	CHECK(agent.present && agent.nr_ranges == g.nr && agent.scope == in->scope);
-	CHECK(strlen(agent.kernel) < sizeof(agent.kernel) &&
-	      strlen(agent.agent) < sizeof(agent.agent));
-}
-
-static void check_fetch(const struct hvpoke_fetch *out)
-{
-	CHECK(out->id && out->data_len <= HVPOKE_REQ_DATA);
-	g.last_id = out->id;
-	for (uint32_t i = 0; i < g.nr_made; i++)
-		if (g.made[i].id == out->id)
-			CHECK(g.made[i].len == out->data_len &&
-			      !memcmp(g.made[i].data, out->data, out->data_len));
-}
-
-static void check_out(enum hvpoke_status status, const struct hvpoke_cmd *page)
-{
-	switch (g.has_header && g.header.version == HVPOKE_ABI_VERSION && !g.header.reserved
-			? g.header.cmd
-			: 0) {
-	case HVPOKE_CMD_BATCH:
-		check_batch(status, &page->batch);
-		TAKE_OUT(batch.bad_index, batch.apply_ns);
-		break;
-	case HVPOKE_CMD_HELLO:
-		check_hello(status);
-		TAKE_OUT(hello.features, hello.features);
-		TAKE_OUT(hello.max_sites, hello.bad_index);
-		break;
-	case HVPOKE_CMD_FETCH:
-		if (status != HVPOKE_OK)
-			break;
-		check_fetch(&page->fetch);
-		TAKE_OUT(fetch.id, fetch.data);
-		break;
-	case HVPOKE_CMD_COMPLETE:
-		/* Once, and none but the one that it has. */
-		CHECK(status != HVPOKE_OK || (g.last_id && g.body.complete.id == g.last_id));
-		if (status == HVPOKE_OK)
-			g.last_id = 0;
-		break;
-	case HVPOKE_CMD_BYE: break;
-	default: CHECK(status != HVPOKE_OK);
-	}
-}
-
-/* What a host answers: neither the agent's own words nor none at all. */
-static bool known_status(enum hvpoke_status status)
-{
-	return status <= HVPOKE_HOST_ERROR || status == HVPOKE_BAD_KIND || status == HVPOKE_RATE;
-}
-
-static void ring(uint64_t page)
-{
-	bool is_page = page % HVPOKE_PAGE_SIZE == 0 && model_is_ram(page, HVPOKE_PAGE_SIZE);
-	enum hvpoke_status status;
-	struct hvp_stats before, after;
-	struct hvpoke_cmd out;
-	bool batch;
-
-	g.page = page;
-	g.has_header = g.has_body = g.too_many = false;
-	g.nr = g.bad = g.paused = 0;
-	hvp_guest_stats(g.guest, &before);
-	status = hvp_guest_command(g.guest, gpa(page));
-	hvp_guest_stats(g.guest, &after);
-	CHECK(!g.pausing && known_status(status) && g.has_header == is_page);
-	batch = g.has_body && g.header.cmd == HVPOKE_CMD_BATCH;
-	CHECK(after.batches - before.batches == (batch && status == HVPOKE_OK));
-	CHECK(after.refused - before.refused == (batch && status != HVPOKE_OK));
-	CHECK(after.sites - before.sites == (batch && status == HVPOKE_OK ? g.nr : 0));
-	CHECK(after.pauses - before.pauses == g.paused);
-	if (is_page) {
-		memcpy(&out, g.ram + page, sizeof(out));
-		CHECK(out.status == status);
-		check_out(status, &out);
-		TAKE_OUT(status, status);
-	} else {
-		CHECK(status == HVPOKE_BAD_GPA);
-	}
-	CHECK(!memcmp(g.ram, g.expected, MODEL_RAM));
-}
-
-/* ---- what the guest does ---- */
+#define CMD	 0x1000u
+#define LIST	 0x2000u
+#define DATA	 0x3000u
+#define TEXT	 0x20000u
+#define TEXT_GVA 0xffffffff81000000ull
 
 static struct hvpoke_cmd *command(uint32_t cmd)
 {
@@ -367,7 +42,7 @@ static struct hvpoke_cmd *command(uint32_t cmd)
 static void submit(const struct hvpoke_cmd *page)
 {
 	guest_writes(CMD, (const uint8_t *)page, sizeof(*page));
-	ring(CMD);
+	guest_rings(CMD);
 }
 
 /* Up to two pages of records, which is what a list on one page leads to here. */
@@ -460,6 +135,9 @@ static void make_entry(struct input *in, struct hvpoke_entry *entry, uint64_t *a
 	*at += entry->len;
 }
 
+/* In place of the number of entries: the host knows them. */
+#define MAKE_UNDO 100
+
 static void batch(struct input *in)
 {
 	struct hvpoke_cmd *page = command(HVPOKE_CMD_BATCH);
@@ -467,6 +145,11 @@ static void batch(struct input *in)
 	uint8_t nr = input_u8(in);
 	uint64_t at = TEXT + input_u16(in);
 
+	if (nr == MAKE_UNDO) {
+		page->batch.flags = HVPOKE_BATCH_UNDO;
+		submit(page);
+		return;
+	}
 	page->batch.nr_entries = nr > MAX_ENTRIES ? input_u32(in) : nr;
 	nr = nr > MAX_ENTRIES ? MAX_ENTRIES : nr;
 	for (uint8_t i = 0; i < nr; i++)
@@ -556,7 +239,12 @@ static void client_asks(struct input *in)
 {
 	struct hvp_queries queries = {0};
 	struct hvp_query_error error;
-	uint32_t flags = input_u8(in) & 7;
+	uint32_t flags = input_u8(in) & 15;
+	struct hvp_submission submission = {
+		.idle_ms = 5,
+		.queries = &queries,
+		.done = on_done,
+	};
 	const uint8_t *bytes;
 	int64_t id;
 	size_t len;
@@ -568,14 +256,19 @@ static void client_asks(struct input *in)
 		hvp_change_events("sched", true, &queries, &error);
 	g.notify_err = input_u8(in) % 8 == 7 ? -EIO : 0;
 	g.submitted++; /* done() may come before we know the id */
-	id = hvp_guest_submit(g.guest, flags, 5, &queries, on_done, NULL);
+	submission.undo = flags & HVPOKE_REQ_UNDO ? input_u8(in) % 32 : 0;
+	submission.flags = flags & HVPOKE_REQ_UNDO ? HVPOKE_REQ_UNDO : flags;
+	id = hvp_guest_submit_request(g.guest, &submission);
 	if (id < 0) {
 		g.submitted--;
 		CHECK(id == -ENODEV || id == -EBUSY || id == -EIO);
 	} else if (!(flags & HVPOKE_REQ_COUNT_IDLE) && g.nr_made < MAX_MADE) {
+		bool none = flags & HVPOKE_REQ_UNDO;
+
 		g.made[g.nr_made].id = (uint64_t)id;
-		g.made[g.nr_made].len = (uint32_t)queries.len;
-		memcpy(g.made[g.nr_made++].data, queries.data, queries.len);
+		g.made[g.nr_made].undo = submission.undo;
+		g.made[g.nr_made].len = none ? 0 : (uint32_t)queries.len;
+		memcpy(g.made[g.nr_made++].data, queries.data, none ? 0 : queries.len);
 	}
 	hvp_queries_free(&queries);
 	free(text);
@@ -594,15 +287,18 @@ static void step(struct input *in)
 	case 5: submit(command(HVPOKE_CMD_FETCH)); break;
 	case 6: complete(in); break;
 	case 7: write_anything(in); break;
-	case 8: ring((uint64_t)input_u8(in) * HVPOKE_PAGE_SIZE + !!(what & 16)); break;
+	case 8: guest_rings((uint64_t)input_u8(in) * HVPOKE_PAGE_SIZE + !!(what & 16)); break;
 	case 9: g.pause_err = (const int[]){0, -EBUSY, -ETIMEDOUT, -EIO}[input_u8(in) % 4]; break;
 	case 10: g.cancelled += hvp_guest_cancel(g.guest, input_u8(in)); break;
 	case 11: submit(command(HVPOKE_CMD_BYE)); break;
-	case 12: hvp_guest_reset(g.guest); break;
+	case 12:
+		hvp_guest_reset(g.guest);
+		g.undo_id = 0;
+		break;
 	case 13:
 		/* All that the guest may have is there again. */
-		g.now_ns += limits.seconds * 1000000000ull;
-		g.batches_left = limits.max_pauses;
+		g.now_ns += batch_limits.seconds * 1000000000ull;
+		g.batches_left = batch_limits.max_pauses;
 		break;
 	default: break;
 	}
@@ -628,14 +324,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	memset(ram, 0x5a, MODEL_RAM);
 	memset(expected, 0x5a, MODEL_RAM);
-	memset(&g, 0, offsetof(struct state, made));
+	memset(&g, 0, offsetof(struct batch_guest, made));
 	g.ram = ram;
 	g.expected = expected;
-	g.batches_left = limits.max_pauses;
-	g.guest = hvp_guest_new(&backend, NULL);
+	g.batches_left = batch_limits.max_pauses;
+	g.guest = hvp_guest_new(&batch_backend, NULL);
 	CHECK(g.guest);
-	hvp_guest_limit(g.guest, &limits);
-	for (int i = 0; i < MAX_STEPS && in.at < in.end; i++)
+	hvp_guest_limit(g.guest, &batch_limits);
+	/* Never looked into: see __wrap_hvp_audit_batch(). */
+	hvp_guest_set_audit(g.guest, (struct hvp_audit *)ram);
+	for (int i = 0; i < MAX_STEPS && in.at < in.end && !g.kept_too_large; i++)
 		step(&in);
 	hvp_guest_free(g.guest);
 	CHECK(g.submitted == g.done + g.cancelled);

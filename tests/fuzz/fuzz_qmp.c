@@ -26,7 +26,7 @@
 
 #include "qemu_world.h"
 
-#define NR_SITES 3
+#define NR_SITES  3
 #define SLOWLY_NS 4900000000ull
 /* All that is done here, by a QEMU that takes its time for each answer. */
 #define MAX_WAIT_NS (400 * UINT64_C(1000000000))
