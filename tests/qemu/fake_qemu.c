@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #define WAIT_MS 20000
+#define LATE_MS 4000
 
 static const uint8_t nop[HVPOKE_MAX_INSN] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
 static const uint8_t jmp[HVPOKE_MAX_INSN] = {0xe9, 0x03, 0x00, 0x00, 0x00};
@@ -136,6 +137,8 @@ static bool stop(struct fake_qemu *fake)
 	atomic_fetch_add(&fake->stops, 1);
 	if (atomic_load(&fake->mood) == FAKE_SILENT)
 		return false;
+	if (atomic_load(&fake->mood) == FAKE_LATE)
+		usleep(LATE_MS * 1000);
 	if (atomic_load(&fake->mood) == FAKE_ABANDONS)
 		assert_true(__atomic_compare_exchange_n(&fake_mail(fake)->state, &running,
 							hvpoke_shm_word(fake->seq,

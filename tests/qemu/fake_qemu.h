@@ -22,6 +22,7 @@
 enum fake_mood {
 	FAKE_WELL,     /* answers as QEMU does */
 	FAKE_SILENT,   /* does not answer "stop" */
+	FAKE_LATE,     /* takes longer for a "stop" than anybody waits, and then does it */
 	FAKE_HANGS_UP, /* closes the monitor instead of answering "stop", stopped */
 	FAKE_BABBLES,  /* answers "stop" with something else */
 	FAKE_PAUSED,   /* an operator's stop follows in the same breath as the answer to "cont" */

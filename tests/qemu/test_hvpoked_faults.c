@@ -7,6 +7,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -45,6 +46,46 @@ static void silent_monitor_fails_the_batch(void **state)
 	WAIT_FOR(atomic_load(&fake.conts) == 1, 5000);
 	atomic_store(&fake.mood, FAKE_WELL);
 	assert_int_equal(fake_command_run(&fake, HVPOKE_CMD_BATCH), HVPOKE_OK);
+	fake_qemu_close(&fake);
+}
+
+static const char *state_of(const char *vm)
+{
+	static char state[32];
+	struct json_object *error = NULL, *info = host_call(&host, vm, "info", NULL, &error);
+
+	assert_non_null(info);
+	snprintf(state, sizeof(state), "%s",
+		 json_object_get_string(json_object_object_get(info, "state")));
+	json_object_put(info);
+	return state;
+}
+
+/* It stops, but only when nobody waits for that any more: it must not stay so. */
+static void late_stop_is_undone(void **state)
+{
+	struct fake_qemu fake;
+
+	(void)state;
+	fake_qemu_serve(&fake, &host, false);
+	fake_batch(&fake);
+	atomic_store(&fake.mood, FAKE_LATE);
+	assert_int_equal(fake_command_run(&fake, HVPOKE_CMD_BATCH), HVPOKE_PAUSE_FAILED);
+	assert_int_equal(fake_new_sites(&fake), 0);
+	/* The stop and its event, then the cont that waits behind it. */
+	WAIT_FOR(atomic_load(&fake.conts) == 1, 20000);
+	assert_int_equal(atomic_load(&fake.stops), 1);
+	assert_true(atomic_load(&fake.running));
+	WAIT_FOR(!strcmp(state_of("fake"), "running"), 20000);
+	atomic_store(&fake.mood, FAKE_WELL);
+	/* Its late answers are not taken for those of the next one. */
+	assert_int_equal(fake_command_run(&fake, HVPOKE_CMD_BATCH), HVPOKE_OK);
+	assert_int_equal(fake_new_sites(&fake), FAKE_SITES);
+	assert_true(atomic_load(&fake.running));
+	/* What an operator pauses later stays paused. */
+	fake_qemu_operator(&fake, false);
+	WAIT_FOR(!strcmp(state_of("fake"), "paused"), 20000);
+	assert_int_equal(atomic_load(&fake.conts), 2);
 	fake_qemu_close(&fake);
 }
 
@@ -301,6 +342,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(silent_monitor_fails_the_batch),
+		TEST(late_stop_is_undone),
 		TEST(monitor_hangs_up),
 		TEST(monitor_babbles),
 		TEST(garbage_for_a_monitor),
