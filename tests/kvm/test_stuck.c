@@ -45,7 +45,7 @@ static uint32_t stuck_in(void *dev, struct vcpu *vcpu, uint16_t offset, unsigned
 static void stuck_out(void *dev, struct vcpu *vcpu, uint16_t offset, unsigned int size,
 		      uint32_t value)
 {
-	const struct timespec nap = {.tv_nsec = 1000000};
+	const struct timespec nap = {.tv_nsec = 5000000};
 	char byte;
 
 	(void)dev;
@@ -66,10 +66,15 @@ GUEST_CODE static void ring_on(uint64_t cpu, void *shared)
 {
 	struct shared *s = shared;
 	struct hvpoke_cmd *cmd = (struct hvpoke_cmd *)(uintptr_t)((uint64_t)s->pfn * 4096);
+	unsigned int turns;
 
 	(void)cpu;
 	atomic_fetch_add(&s->arrived, 1);
 	for (;;) {
+		turns = atomic_load(&s->turns);
+		/* Somebody else must get to run between two pauses, however busy the host is. */
+		while (atomic_load(&s->turns) == turns)
+			;
 		guest_ring(s->pfn);
 		if (cmd->status == HVPOKE_OK)
 			atomic_fetch_add(&s->applied, 1);
@@ -148,7 +153,11 @@ static void wait_for_more(struct guest *guest, const atomic_uint *counter)
 static void pauses_work(struct guest *guest, struct shared *shared)
 {
 	for (int i = 0; i < 5; i++) {
-		assert_int_equal(vm_pause(&guest->vm), 0);
+		time_t start = time(NULL);
+
+		/* With the bound that programs have, a busy machine may miss it. */
+		while (vm_pause(&guest->vm))
+			assert_true(time(NULL) - start < LATE);
 		assert_int_equal(vm_resume(&guest->vm), 0);
 		wait_for_more(guest, &shared->turns);
 	}
@@ -163,6 +172,7 @@ static void test_stuck_thread_fails_the_pause(void **state)
 	(void)state;
 	NEED_KVM();
 	shared = set_up(&guest, ring_on, get_stuck);
+	guest.vm.pause.timeout_ns = PAUSE_TIMEOUT_NS; /* tests are more patient */
 	guest_start(&guest);
 	guest_wait_for(&guest, &shared->arrived, 3, LATE);
 	guest_wait_for(&guest, &stuck.entered, 1, LATE);
@@ -244,6 +254,7 @@ static void test_thread_under_a_debugger_fails_the_pause(void **state)
 	(void)state;
 	NEED_KVM();
 	shared = set_up(&guest, spin_on, spin_on);
+	guest.vm.pause.timeout_ns = PAUSE_TIMEOUT_NS;
 	guest_start(&guest);
 	guest_wait_for(&guest, &shared->arrived, 3, LATE);
 	assert_int_equal(pipe(held), 0);
