@@ -145,8 +145,10 @@ $(B)/failing/hvpoke-vmm: $(B)/failing/vmm/main.o $(failing_libs) $(failing)
 	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
 $(B)/failing/hvpoked: $(B)/failing/qemu/main.o $(failing_libs) $(failing)
 	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
-$(failing_bins): $(B)/%: $(B)/%.o $(B)/tests/failing/each_call.o $(B)/libunit.a $(B)/libguest.a $(B)/libqemutest.a $(failing_libs) $(failing)
-	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+$(failing_bins): $(B)/%: $(B)/%.o $(B)/tests/failing/each_call.o $(failing_libs) $(failing)
+	$(call say,LINK)$(CC) $(CFLAGS) -o $@ -Wl,--start-group $^ -Wl,--end-group $(LDLIBS) -lcmocka
+$(filter-out %/test_hvpoked,$(failing_bins)): $(B)/libunit.a $(B)/libguest.a
+$(B)/tests/failing/test_hvpoked: $(B)/libqemutest.a
 
 # What a target stands in for, besides calling it: the linker sends those calls to the target.
 $(fuzz_bins): wrapped :=

@@ -103,7 +103,8 @@ export CMOCKA_MESSAGE_OUTPUT=TAP
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=0:exitcode=66
 
-build release programs kvm-tests linux-tests qemu-tests soak-bins build/release/tests/failing/test_vm
+build release programs kvm-tests linux-tests qemu-tests soak-bins \
+	build/release/tests/failing/test_vm build/release/tests/failing/test_vm_control
 build asan programs unit-tests qemu-tests failing-tests
 build tsan programs unit-tests qemu-tests
 build fuzz fuzz-targets
@@ -123,10 +124,10 @@ done
 for test in build/asan/tests/failing/test_*; do
 	[ -x "$test" ] && [ -f "$test" ] || continue
 	case $(kvm_backend)/${test##*/} in
-	none/test_vm)
-		run failing/test_vm env LD_PRELOAD="$PWD/build/release/tests/kvm/libplayedkvm.so" \
-			build/release/tests/failing/test_vm ;;
-	*/test_vm) run failing/test_vm build/release/tests/failing/test_vm ;;
+	none/test_vm*)
+		run "failing/${test##*/}" env LD_PRELOAD="$PWD/build/release/tests/kvm/libplayedkvm.so" \
+			"build/release/tests/failing/${test##*/}" ;;
+	*/test_vm*) run "failing/${test##*/}" "build/release/tests/failing/${test##*/}" ;;
 	*) run "failing/${test##*/}" "$test" ;;
 	esac
 done

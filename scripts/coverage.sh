@@ -30,10 +30,11 @@ if [ ${#suites[@]} = 0 ]; then
 	for test in "$out"/tests/{unit,failing,kvm}/test_* "$out"/tests/qemu/test_hvpoked*; do
 		[ -x "$test" ] && [ -f "$test" ] && suites+=("$test")
 	done
-	suites+=(tests/cli/test_docs.sh)
+	suites+=(tests/cli/test_docs.sh tests/qemu/test_libvirt.sh)
 fi
 failed=0
 PATH=$PWD/$out:$PATH
+export HVPOKE_BUILD=$out
 # The tests of the VMM where there is no KVM (tests/kvm/played).
 played=$PWD/$out/tests/kvm/libplayedkvm.so
 for test in "${suites[@]}"; do

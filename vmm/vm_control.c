@@ -234,21 +234,25 @@ int vm_control_open(struct vm_control *control, struct message *message)
 	control->service.is_paused = is_paused;
 	err = hvp_control_open(&control->server, control->path, control->config->name, methods,
 			       control);
-	if (err == -EADDRINUSE)
-		return message_set(message, err,
-				   "a VM named %s runs already (%s): choose another --name",
-				   control->config->name, control->path);
-	if (err)
-		return message_set(message, err, "cannot listen at %s: %s", control->path,
-				   strerror(-err));
-	control->watch = (struct loop_watch){hvp_control_fd(control->server), ready, control};
-	err = loop_add(control->loop, &control->watch, EPOLLIN);
-	if (err) {
-		vm_control_close(control);
-		return message_set(message, err, "cannot watch %s: %s", control->path,
-				   strerror(-err));
+	if (err == -EADDRINUSE) {
+		message_set(message, err, "a VM named %s runs already (%s): choose another --name",
+			    control->config->name, control->path);
+	} else if (err) {
+		message_set(message, err, "cannot listen at %s: %s", control->path, strerror(-err));
+	} else {
+		control->watch =
+			(struct loop_watch){hvp_control_fd(control->server), ready, control};
+		err = loop_add(control->loop, &control->watch, EPOLLIN);
+		if (err)
+			message_set(message, err, "cannot watch %s: %s", control->path,
+				    strerror(-err));
 	}
-	return 0;
+	if (err) {
+		/* The machine outlives the log that would be closed here. */
+		hvp_guest_set_audit(control->service.guest, NULL);
+		vm_control_close(control);
+	}
+	return err;
 }
 
 void vm_control_close(struct vm_control *control)
