@@ -51,7 +51,7 @@ static int fill(struct qmp *qmp)
 	return errno == EINTR || errno == EAGAIN ? -EAGAIN : -ECONNRESET;
 }
 
-/* The next whole line as an object. 0, -EAGAIN if there is none yet, or -EPROTO. */
+/* The next whole line as an object. 0, -EAGAIN if there is none yet, -EPROTO or -ENOMEM. */
 static int next_message(struct qmp *qmp, struct json_object **object)
 {
 	char *end = qmp->len ? memchr(qmp->in, '\n', qmp->len) : NULL;
@@ -60,11 +60,12 @@ static int next_message(struct qmp *qmp, struct json_object **object)
 
 	if (!end)
 		return -EAGAIN;
-	used = end - qmp->in + 1;
 	tokener = json_tokener_new_ex(MAX_DEPTH);
-	*object = tokener ? json_tokener_parse_ex(tokener, qmp->in, (int)used) : NULL;
-	if (tokener)
-		json_tokener_free(tokener);
+	if (!tokener)
+		return -ENOMEM;
+	used = end - qmp->in + 1;
+	*object = json_tokener_parse_ex(tokener, qmp->in, (int)used);
+	json_tokener_free(tokener);
 	qmp->len -= used;
 	memmove(qmp->in, end + 1, qmp->len);
 	if (json_object_is_type(*object, json_type_object))
