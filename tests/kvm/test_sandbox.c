@@ -78,7 +78,11 @@ static void *as_log(void *arg)
 static void start_thread(void *(*start)(void *arg), struct in_thread *in)
 {
 	pthread_t thread;
+	sigset_t all;
 
+	/* As the program's threads are started: signals are the main thread's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
 	if (pthread_create(&thread, NULL, start, in))
 		_exit(WRONG);
 	pthread_join(thread, NULL);

@@ -7,6 +7,7 @@
 #include <linux/capability.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
@@ -128,10 +129,14 @@ static void enter_and_do(int role, deed_fn *deed, const void *arg)
 	struct in_thread in = {role == GUEST ? &sandbox.guest : &sandbox.log, deed, arg};
 	struct message message;
 	pthread_t thread;
+	sigset_t all;
 
 	if (hvpoked_sandbox_enter(&sandbox, &message))
 		_exit(WRONG);
 	if (role != MAIN) {
+		/* As the program's threads are started: signals are the main thread's. */
+		sigfillset(&all);
+		pthread_sigmask(SIG_SETMASK, &all, NULL);
 		if (pthread_create(&thread, NULL, in_thread, &in))
 			_exit(WRONG);
 		pthread_join(thread, NULL);
