@@ -15,12 +15,13 @@ CC ?= gcc
 # A line for each file; V=1 shows the commands.
 say = $(if $(V),,@printf '  %-4s %s\n' $(1) $@ && )
 
-# What is built is built once for each variant: release, asan, tsan, fuzz, coverage.
+# What is built is built once for each variant: release, asan, tsan, faults, fuzz, coverage.
 CFLAGS_release := -O2 -g
 # Those for tests have fault points (patcher/fault.h), which no release has.
 CFLAGS_asan := -DHVPOKE_FAULTS -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined \
 	-fno-omit-frame-pointer
 CFLAGS_tsan := -DHVPOKE_FAULTS -O1 -g -fsanitize=thread -fno-omit-frame-pointer
+CFLAGS_faults := -DHVPOKE_FAULTS $(CFLAGS_release)
 # Counters that several threads may count; no optimization, so that a branch is one of the source's.
 CFLAGS_coverage := -O0 -g --coverage -fprofile-update=atomic
 # Guest code has no counters.

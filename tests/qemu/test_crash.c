@@ -7,6 +7,7 @@
 #include "fake_qemu.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -293,19 +294,37 @@ static void another_text_is_there(void **state)
 	text_is_left_alone();
 }
 
-static void journal_is_damaged(void **state)
+static void damaged(off_t len, const char *with)
 {
 	char path[128];
+	int fd;
 
-	(void)state;
 	killed_at("part-written", PARTS / 2, false);
 	snprintf(path, sizeof(path), "%s/state/%d", host.dir, (int)getpid());
-	/* The entries begin behind a page: cut off in the middle of them. */
-	assert_int_equal(truncate(path, 4096 + sizeof(struct hvpoke_entry) * FAKE_SITES / 2), 0);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	/* The entries begin behind a page. */
+	if (with)
+		assert_int_equal(pwrite(fd, with, strlen(with), 4096 + len), strlen(with));
+	else
+		assert_int_equal(ftruncate(fd, 4096 + len), 0);
+	close(fd);
 	restart();
 	assert_int_equal(fake_wait(&fake), HVPOKE_HOST_ERROR);
 	assert_true(atomic_load(&fake.running));
 	assert_true(host_logged(&host, "is left as it is"));
+	assert_in_range(fake_new_sites(&fake), 1, FAKE_SITES - 1);
+}
+
+/* Cut off in the middle of an entry, or with other bytes in one: nothing of it is believed. */
+static void journal_is_damaged(void **state)
+{
+	(void)state;
+	damaged(sizeof(struct hvpoke_entry) * FAKE_SITES / 2 + 7, NULL);
+	fake_qemu_close(&fake);
+	host_stop(&host, SIGTERM);
+	assert_int_equal(unlink(host.log), 0);
+	damaged(sizeof(struct hvpoke_entry) * 100 + 18, "x");
 }
 
 /* The process is another one by now: its journal is dropped. */

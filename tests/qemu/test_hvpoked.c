@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -178,6 +179,28 @@ static void rom_is_not_ram(void **state)
 	fake_qemu_close(&fake);
 }
 
+/* What QEMU cannot write to itself, although we could: it is a mistake in its map. */
+static void read_only_is_not_ram(void **state)
+{
+	struct hvpoke_range *range;
+	struct fake_qemu fake;
+
+	(void)state;
+	fake_qemu_open(&fake, &host, false);
+	assert_int_equal(mprotect(fake.ram + FAKE_TEXT, 4096, PROT_READ), 0);
+	fake_qemu_monitor(&fake);
+	range = (void *)fake_entries(&fake);
+	*range = (struct hvpoke_range){.gpa = FAKE_TEXT, .gva = FAKE_TEXT, .len = FAKE_SIZE};
+	fake_command(&fake)->hello.nr_ranges = 1;
+	fake_command(&fake)->hello.ranges_gpa = HVPOKE_SHM_ARENA;
+	((struct hvpoke_page_list *)(fake.shm + HVPOKE_SHM_ARENA))->page_gpa[0] =
+		HVPOKE_SHM_ARENA + HVPOKE_PAGE_SIZE;
+	assert_int_equal(fake_command_run(&fake, HVPOKE_CMD_HELLO), HVPOKE_BAD_GPA);
+	assert_int_equal(mprotect(fake.ram + FAKE_TEXT, 4096, PROT_READ | PROT_WRITE), 0);
+	fake_hello(&fake);
+	fake_qemu_close(&fake);
+}
+
 static void abandoned_batch_is_not_written(void **state)
 {
 	struct fake_qemu fake;
@@ -298,6 +321,7 @@ int main(void)
 		TEST(batch_by_mapping),
 		TEST(mismatch_writes_nothing),
 		TEST(rom_is_not_ram),
+		TEST(read_only_is_not_ram),
 		TEST(abandoned_batch_is_not_written),
 		TEST(withdrawn_batch_is_not_taken),
 		TEST(operators_pause_stays),
