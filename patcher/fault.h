@@ -11,8 +11,10 @@
  * returns -ERRNO at that time and every later one, with a negative ERRNO just that once.
  */
 #ifdef HVPOKE_FAULTS
+#define FAULTS_BUILT_IN 1
 int fault(const char *point);
 #else
+#define FAULTS_BUILT_IN 0
 static inline int fault(const char *point)
 {
 	(void)point;

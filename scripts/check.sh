@@ -107,6 +107,7 @@ build release programs kvm-tests linux-tests qemu-tests soak-bins \
 	build/release/tests/failing/test_vm build/release/tests/failing/test_vm_control
 build asan programs unit-tests qemu-tests failing-tests
 build tsan programs unit-tests qemu-tests
+build faults build/faults/tests/kvm/test_crash_vmm
 build fuzz fuzz-targets
 
 # Where this machine has no /dev/kvm, what needs it runs on an emulated one that has. If that
@@ -159,6 +160,13 @@ for test in build/release/tests/kvm/test_*; do
 		run "played-kvm/${test##*/}" env LD_PRELOAD="$played" "$test" ;;
 	esac
 done
+# Killed at every step of a batch.
+faults=build/faults/tests/kvm/test_crash_vmm
+if [ "$(kvm_backend)${with_kvm[0]:-}" = none ]; then
+	run faults/test_crash_vmm env LD_PRELOAD="$played" $faults
+else
+	run faults/test_crash_vmm "${with_kvm[@]}" $faults
+fi
 # A glance at the soaks: "make soak" has them whole.
 [ "$(kvm_backend)" != none ] || soak_kvm=(LD_PRELOAD="$played")
 for test in build/release/tests/soak/*; do
@@ -172,10 +180,7 @@ for name in hvpoked hvpoked_faults crash short exec; do
 done
 run asan/test_crash_qemu build/asan/tests/qemu/test_crash_qemu
 for test in build/release/tests/qemu/test_*; do
-	case ${test##*/} in
-	test_crash | test_crash_* | test_short) ;; # they want fault points, which no release has
-	*) [ -x "$test" ] && [ -f "$test" ] && run "qemu/${test##*/}" "$test" ;;
-	esac
+	[ -x "$test" ] && [ -f "$test" ] && run "qemu/${test##*/}" "$test"
 done
 run qemu/libvirt tests/qemu/test_libvirt.sh
 run qemu/libvirt-stock-6.1 tests/qemu/test_libvirt_stock.sh 6.1

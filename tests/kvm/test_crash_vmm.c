@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "control.h"
+#include "fault.h"
 #include "runtime.h"
 
 #define SITES	 256u
@@ -190,6 +191,10 @@ int main(void)
 	};
 	int failed;
 
+	if (!FAULTS_BUILT_IN) {
+		puts("1..0 # SKIP this build has no fault points");
+		return 0;
+	}
 	if (!mkdtemp(dir) || setenv("HVPOKE_RUNTIME_DIR", dir, 1))
 		return 1;
 	failed = cmocka_run_group_tests(tests, NULL, NULL);

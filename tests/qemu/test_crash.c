@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fault.h"
+
 #define PARTS	(FAKE_SITES + FAKE_SITES / 64) /* of a batch: those across a page's end are two */
 #define WAIT_MS 20000
 
@@ -418,5 +420,9 @@ int main(void)
 		TEST(failed_write_by_mapping_is_undone),
 	};
 
+	if (!FAULTS_BUILT_IN) {
+		puts("1..0 # SKIP this build has no fault points");
+		return 0;
+	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

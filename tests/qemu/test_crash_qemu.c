@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "client.h"
+#include "fault.h"
 
 #define BOOT_MS 60000
 
@@ -192,5 +193,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(every_step_kvm_shared, setup_kvm_shared, teardown),
 	};
 
+	if (!FAULTS_BUILT_IN) {
+		puts("1..0 # SKIP this build has no fault points");
+		return 0;
+	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "fault.h"
+
 static struct host host;
 static struct fake_qemu fake;
 static char state_dir[80];
@@ -239,5 +241,9 @@ int main(void)
 		TEST(interrupted_all_the_time),
 	};
 
+	if (!FAULTS_BUILT_IN) {
+		puts("1..0 # SKIP this build has no fault points");
+		return 0;
+	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
