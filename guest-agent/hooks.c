@@ -49,6 +49,13 @@ static bool divert_foreign(struct jump_entry *entry, enum jump_label_type type)
 	return queued;
 }
 
+/* In place of arch_jump_label_transform_queue(), where there is nothing left to be done. */
+static bool skip_site(struct jump_entry *entry, enum jump_label_type type)
+{
+	atomic_dec(&hvp_diverted);
+	return true;
+}
+
 static int divert(struct pt_regs *regs, unsigned long to)
 {
 	instruction_pointer_set(regs, to);
@@ -85,12 +92,21 @@ static int queue_pre(struct kprobe *kp, struct pt_regs *regs)
 	/* Inside of divert_queries(), or a work item that is waited for. */
 	if (hvp_session_diverts())
 		return divert(regs, (unsigned long)hvp_session_queue);
+	/* For the session's own sites, undone or not: these are looked at when it has the locks. */
+	if (hvp_session_waits()) {
+		if (hvp_session_owned())
+			hvp_session_native_site();
+		atomic_inc(&hvp_diverted);
+		return divert(regs, (unsigned long)divert_foreign);
+	}
+	if (hvp_undo_stands((void *)regs_get_kernel_argument(regs, 0),
+			    regs_get_kernel_argument(regs, 1))) {
+		atomic_inc(&hvp_diverted);
+		return divert(regs, (unsigned long)skip_site);
+	}
 	if (hvp_session_owned())
 		hvp_session_native_site();
-	if (!hvp_session_waits())
-		return 0;
-	atomic_inc(&hvp_diverted);
-	return divert(regs, (unsigned long)divert_foreign);
+	return 0;
 }
 
 NOKPROBE_SYMBOL(queue_pre);
@@ -181,6 +197,7 @@ void hvp_hooks_exit(void)
 	unregister_kprobe(&probes[QUERIES]);
 	while (atomic_read(&hvp_diverted))
 		msleep(20);
+	hvp_undo_settle();
 	unregister_kprobe(&probes[QUEUE]);
 	unregister_kprobe(&probes[APPLY]);
 	/* No sites wait any more; those who saw some come out now. */

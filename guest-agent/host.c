@@ -109,6 +109,21 @@ u32 hvp_host_batch(struct hvpoke_batch *batch, const struct hvp_pages *entries)
 	return status;
 }
 
+u32 hvp_host_undo(struct hvpoke_batch *batch)
+{
+	u32 status;
+
+	mutex_lock(&door.lock);
+	door.cmd->batch = (struct hvpoke_batch){
+		.flags = HVPOKE_BATCH_UNDO,
+		.bad_index = HVPOKE_NO_INDEX,
+	};
+	status = send(HVPOKE_CMD_BATCH);
+	*batch = door.cmd->batch;
+	mutex_unlock(&door.lock);
+	return status;
+}
+
 u32 hvp_host_fetch(struct hvpoke_fetch *fetch)
 {
 	u32 status;

@@ -97,6 +97,8 @@ int hvp_host_listen(void);
 void hvp_host_deafen(void);
 u32 hvp_host_hello(struct hvpoke_hello *hello, const struct hvp_pages *ranges);
 u32 hvp_host_batch(struct hvpoke_batch *batch, const struct hvp_pages *entries);
+/* The batch that the host keeps for its request in progress. */
+u32 hvp_host_undo(struct hvpoke_batch *batch);
 u32 hvp_host_fetch(struct hvpoke_fetch *fetch);
 u32 hvp_host_complete(const struct hvpoke_complete *complete);
 void hvp_host_bye(void);
@@ -370,6 +372,22 @@ int hvp_key_switch(const char *name, bool on, struct hvp_change *change);
  */
 int hvp_keys_list(const char *glob, u32 skip, struct hvpoke_complete *complete,
 		  struct hvp_change *change);
+
+/*
+ * Call @each for every site of every key, with jump_label_mutex held. 0, or a negative errno and
+ * why; -EAGAIN: a module comes or goes just now, whose sites are not among them.
+ */
+int hvp_keys_walk(void (*each)(struct jump_entry *entry), struct hvp_change *change);
+/* Would that find them all? */
+bool hvp_keys_covered(void);
+
+/* undo.c - text that the host has put back, and that the kernel does not expect. */
+/* Have the batch of the host's request put back. 0, or a negative errno and why. */
+int hvp_undo(struct hvp_result *result, struct hvp_change *change);
+/* From a kprobe's handlers: is there such text, and is this site already as it is to be? */
+bool hvp_undo_stands(const struct jump_entry *entry, enum jump_label_type type);
+/* Make all text what the kernel expects. No request of the host's comes any more. */
+void hvp_undo_settle(void);
 
 /* events.c - trace events by name. */
 #ifdef CONFIG_EVENT_TRACING

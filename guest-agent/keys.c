@@ -74,6 +74,11 @@ void hvp_keys_init(void)
 		pr_warn("not covered: static keys of modules in the host's requests (this kernel does not show its list of modules)\n");
 }
 
+bool hvp_keys_covered(void)
+{
+	return covered && hvp_symbols.modules;
+}
+
 static unsigned int count_modules(void)
 {
 	struct module *mod;
@@ -138,6 +143,44 @@ static int tables_lock(struct hvp_change *change)
 	if (hvp_symbols.modules)
 		read_modules(max);
 	return 0;
+}
+
+/* Is there a module that comes or goes? Its table may be ours to look at soon, or never again. */
+static bool modules_move(void)
+{
+	struct module *mod;
+	bool move = false;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(mod, hvp_symbols.modules, list) {
+		enum module_state state = READ_ONCE(mod->state);
+
+		if (mod != THIS_MODULE &&
+		    (state == MODULE_STATE_COMING || state == MODULE_STATE_GOING))
+			move = true;
+	}
+	rcu_read_unlock();
+	return move;
+}
+
+int hvp_keys_walk(void (*each)(struct jump_entry *entry), struct hvp_change *change)
+{
+	const struct table *table;
+	struct jump_entry *entry;
+	int err;
+
+	err = tables_lock(change);
+	if (err)
+		return err;
+	for (table = tables; table < tables + nr_tables; table++) {
+		for (entry = table->start; entry < table->stop; entry++)
+			each(entry);
+		cond_resched();
+	}
+	if (modules_move())
+		err = -EAGAIN;
+	tables_unlock();
+	return err;
 }
 
 /* The first of @key's entries; the table's end or another key's if it has none. */

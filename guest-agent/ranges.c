@@ -26,11 +26,13 @@ struct hvp_text {
 	struct list_head link;
 	struct module *mod; /* NULL: for one batch */
 	unsigned long addr, len;
+	u64 serial; /* never the same again */
 };
 
 static DEFINE_MUTEX(lock);
 static LIST_HEAD(texts);
 static bool stale = true;
+static u64 last_serial; /* the kernel's own text has 0 */
 static struct hvp_pages list;
 
 static int add(struct module *mod, unsigned long addr, unsigned long len)
@@ -39,7 +41,7 @@ static int add(struct module *mod, unsigned long addr, unsigned long len)
 
 	if (!text)
 		return -ENOMEM;
-	*text = (struct hvp_text){ .mod = mod, .addr = addr, .len = len };
+	*text = (struct hvp_text){ .mod = mod, .addr = addr, .len = len, .serial = ++last_serial };
 	list_add(&text->link, &texts);
 	stale = true;
 	return 0;
@@ -193,6 +195,7 @@ static u32 fill(struct hvpoke_range *range)
 				.gpa = page_to_phys(hvp_text_page(addr)),
 				.gva = addr,
 				.len = min(end - addr, PAGE_SIZE),
+				.serial = text->serial,
 			};
 	}
 	return nr;
@@ -204,7 +207,8 @@ static u32 merge(struct hvpoke_range *range, u32 nr)
 
 	for (i = 1; i < nr; i++) {
 		if (range[i].gpa == range[last].gpa + range[last].len &&
-		    range[i].gva == range[last].gva + range[last].len)
+		    range[i].gva == range[last].gva + range[last].len &&
+		    range[i].serial == range[last].serial)
 			range[last].len += range[i].len;
 		else
 			range[++last] = range[i];

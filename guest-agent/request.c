@@ -244,6 +244,21 @@ static void run_list(void)
 	outcome.matched = change.matched;
 }
 
+static void run_undo(void)
+{
+	struct hvp_result result = {};
+	struct hvp_change change = {};
+	int err = hvp_undo(&result, &change);
+
+	if (err)
+		fail(HVPOKE_NO_INDEX, err, change.why);
+	outcome.sites = result.sites;
+	outcome.guest_ns = result.ns;
+	outcome.ipis = result.ipis_after - result.ipis_before;
+	outcome.own_int3 = result.int3;
+	outcome.batches = result.batches;
+}
+
 /*
  * What the counter does by itself: nothing to take part in, so no session. The CPU
  * is kept as busy as a request keeps it, since a scheduler that balances load
@@ -274,6 +289,8 @@ static void run_requests(struct work_struct *work)
 			run_idle();
 		else if (request->flags & HVPOKE_REQ_LIST_KEYS)
 			run_list();
+		else if (request->flags & HVPOKE_REQ_UNDO)
+			run_undo();
 		else
 			run_changes();
 		outcome.noisy = hvp_gate_noisy();

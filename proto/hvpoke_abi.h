@@ -29,7 +29,7 @@
 #endif
 
 /* Changes with every incompatible change of this file. */
-#define HVPOKE_ABI_VERSION	2
+#define HVPOKE_ABI_VERSION	3
 
 /* Feature bits: CPUID leaf base + 1, EBX; echoed in struct hvpoke_hello. */
 #define HVPOKE_FEAT_BATCH	(1u << 0)	/* HVPOKE_CMD_BATCH */

@@ -197,6 +197,7 @@ stock gate 6.12 4
 stock gate 7 2
 stock requests 6.1 2
 stock requests 7 2
+stock undo 6.1 2
 run qemu/selftests tests/qemu/test_selftests.sh
 run modules tests/modules/test_modules.sh
 stock_run
