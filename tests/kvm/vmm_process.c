@@ -60,23 +60,33 @@ static void child(const char *path, const char *const *args, const int fds[3], u
 
 void vmm_start(struct vmm_process *vmm, const char *const *args, uid_t uid)
 {
-	int in[2], out[2], err[2];
+	int out[2];
+
+	if (pipe2(out, O_CLOEXEC))
+		die("pipe");
+	vmm_start_to(vmm, args, uid, out[1]);
+	close(out[1]);
+	vmm->out = out[0];
+}
+
+void vmm_start_to(struct vmm_process *vmm, const char *const *args, uid_t uid, int out)
+{
+	int in[2], err[2];
 	char path[4096];
 
 	memset(vmm, 0, sizeof(*vmm));
 	program_path(path, sizeof(path));
-	if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC))
+	if (pipe2(in, O_CLOEXEC) || pipe2(err, O_CLOEXEC))
 		die("pipe");
 	vmm->pid = fork();
 	if (vmm->pid < 0)
 		die("fork");
 	if (vmm->pid == 0)
-		child(path, args, (int[]){in[0], out[1], err[1]}, uid);
+		child(path, args, (int[]){in[0], out, err[1]}, uid);
 	close(in[0]);
-	close(out[1]);
 	close(err[1]);
 	vmm->in = in[1];
-	vmm->out = out[0];
+	vmm->out = -1;
 	vmm->err = err[0];
 }
 

@@ -17,6 +17,8 @@ struct vmm_process {
 
 /* Start it with @args (ends with NULL). As user @uid if that is not 0. Failures end the test. */
 void vmm_start(struct vmm_process *vmm, const char *const *args, uid_t uid);
+/* The same with @out for its standard output, which is the caller's business. */
+void vmm_start_to(struct vmm_process *vmm, const char *const *args, uid_t uid, int out);
 /* Read until its output holds @text; false after @seconds or when it ends before. */
 bool vmm_expect(struct vmm_process *vmm, const char *text, unsigned int seconds);
 /*
