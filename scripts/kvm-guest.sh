@@ -72,7 +72,7 @@ emulate() {
 	qemu-system-x86_64 -M q35 -accel tcg -cpu max,+svm -smp "${HVPOKE_KVM_GUEST_CPUS:-2}" \
 		-m "${HVPOKE_KVM_GUEST_MIB:-2048}" -display none -nodefaults -no-reboot \
 		-serial "file:$work/console" -serial stdio -kernel "$stock_dir/vmlinuz" \
-		-initrd "$work/initramfs" -append "console=ttyS0 panic=-1" \
+		-initrd "$work/initramfs" -append "console=ttyS0 panic=-1 no_timer_check" \
 		-fsdev local,id=host,path=/,security_model=none,readonly=on,multidevs=remap \
 		-device virtio-9p-pci,fsdev=host,mount_tag=host \
 		-fsdev "local,id=tree,path=$tree,security_model=none,multidevs=remap" \
