@@ -16,8 +16,8 @@
 
 #include "client.h"
 
-#define START_MS 10000
-#define END_MS	 30000
+#define START_MS 60000
+#define END_MS	 60000
 #define CALL_MS	 60000
 
 const char *built(const char *name)
