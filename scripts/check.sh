@@ -134,7 +134,7 @@ for test in build/asan/tests/failing/test_*; do
 done
 # What runs threads, once more under TSan.
 for name in pause guest batch race request control control_async control_socket client clients service service_changes \
-	cli_changes; do
+	cli_changes audit undo; do
 	[ -x "build/tsan/tests/unit/test_$name" ] &&
 		run "tsan/test_$name" "build/tsan/tests/unit/test_$name"
 done
