@@ -184,6 +184,7 @@ run faults/test_crash build/faults/tests/qemu/test_crash
 for test in build/release/tests/qemu/test_*; do
 	[ -x "$test" ] && [ -f "$test" ] && run "qemu/${test##*/}" "$test"
 done
+run qemu/limits tests/qemu/test_limits.sh 6.1
 run qemu/libvirt tests/qemu/test_libvirt.sh
 run qemu/libvirt-stock-6.1 tests/qemu/test_libvirt_stock.sh 6.1
 run qemu/libvirt-stock-6.12 tests/qemu/test_libvirt_stock.sh 6.12

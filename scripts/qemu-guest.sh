@@ -58,9 +58,9 @@ qemu_prepare() {
 		"build/modules/$stock_release/hvpoke.ko" "${guest_files[@]}"
 }
 
-# host_start DIR - hvpoked, its sockets in DIR.
+# host_start DIR [OPTION...] - hvpoked, its sockets in DIR.
 host_start() {
-	"$hvpoked" --socket-dir "$1" 2>>"$1/hvpoked.log" &
+	"$hvpoked" --socket-dir "$1" "${@:2}" 2>>"$1/hvpoked.log" &
 	host_pid=$!
 	wait_until 10 test -S "$1/qmp" || { cat "$1/hvpoked.log" >&2; return 1; }
 }
