@@ -196,6 +196,7 @@ stock stock 7 2
 stock gate 6.1 2
 stock gate 6.12 4
 stock gate 7 2
+stock stock_crash 6.1 2
 stock requests 6.1 2
 stock requests 7 2
 stock undo 6.1 2
