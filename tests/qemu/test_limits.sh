@@ -45,7 +45,8 @@ for query in +p -p +p -p +p -p; do
 	control $query
 	! last_by_host || by_host=$((by_host + 1))
 done
-check "the first requests go to the host, not more than it may" [ $by_host -gt 0 -a $by_host -le 4 ]
+some() { [ $by_host -gt 0 ] && [ $by_host -le 4 ]; }
+check "the first requests go to the host, not more than it may" some
 check "what comes then is refused" [ "$(rated)" -gt 0 ]
 check "and nothing is lost" state_is off
 control +p
