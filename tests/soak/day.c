@@ -84,23 +84,10 @@ static void a_bad_batch(struct machine *vm)
 	order(vm, ORDER_MISMATCH + (uint32_t)chance(ORDER_LAST_BAD - ORDER_MISMATCH + 1));
 }
 
-static void order_and_wait(struct machine *vm, uint32_t number)
-{
-	order(vm, number);
-	client_wait_for_agent(vm->path);
-}
-
-static void a_hello(struct machine *vm)
-{
-	order_and_wait(vm, ORDER_HELLO);
-}
-
-static void a_reload(struct machine *vm)
-{
-	order_and_wait(vm, ORDER_RELOAD);
-}
-
-/* The guest is away for a moment, and may still seem to be there. */
+/*
+ * The guest does more than it has answered, and may be away for a moment while it still seems
+ * to be there. What it answers next comes behind that.
+ */
 static void until_it_answers(struct machine *vm)
 {
 	struct json_object *result = NULL, *params;
@@ -113,10 +100,22 @@ static void until_it_answers(struct machine *vm)
 		result = client_call(vm->path, "idle", params, code);
 		if (!result && strcmp(code, "agent-lost") != 0 && strcmp(code, "no-agent") != 0 &&
 		    strcmp(code, "gone") != 0)
-			fail_msg("%s: %s after a reset", vm->name, code);
+			fail_msg("%s: %s where the guest was to be asked again", vm->name, code);
 		assert_true(tries < 1000);
 	}
 	json_object_put(result);
+}
+
+static void a_hello(struct machine *vm)
+{
+	order(vm, ORDER_HELLO);
+	until_it_answers(vm);
+}
+
+static void a_reload(struct machine *vm)
+{
+	order(vm, ORDER_RELOAD);
+	until_it_answers(vm);
 }
 
 static void a_reset(struct machine *vm)
