@@ -209,7 +209,7 @@ $(deps_targets): deps-%:
 modules:
 	@scripts/build-modules.sh
 
-.PHONY: demo check bench fuzz lint coverage
+.PHONY: demo check bench fuzz soak mutants lint coverage
 demo: deps-demo
 	@$(MAKE) --no-print-directory -j$(jobs) programs
 	@VMM=$(VMM) scripts/demo.sh
@@ -221,6 +221,8 @@ bench: deps-bench
 fuzz: deps-fuzz
 	@$(MAKE) --no-print-directory -j$(jobs) VARIANT=fuzz fuzz-targets
 	@scripts/fuzz.sh run "$(TARGET)" "$(SECONDS)"
+mutants: deps-check
+	@scripts/mutants.sh
 soak: deps-check
 	@$(MAKE) --no-print-directory -j$(jobs) soak-bins
 	@scripts/soak.sh
@@ -249,6 +251,7 @@ clean:
 help:
 	@sed -n 's/^#   //p' Makefile
 	@echo 'make fuzz     an hour for each fuzz target; TARGET=x SECONDS=n: one, n seconds'
+	@echo 'make mutants  take out protections, one by one, and see their tests fail'
 	@echo 'make lint     clang-format, clang-tidy, sparse, checkpatch'
 	@echo 'make coverage gcov of patcher/ and of the pause and doorbell path, with bounds'
 	@echo 'make modules  hvpoke.ko for every kernel whose headers are installed'

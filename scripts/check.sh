@@ -200,6 +200,7 @@ stock stock_crash 6.1 2
 stock requests 6.1 2
 stock requests 7 2
 stock undo 6.1 2
+stock missing 6.1 2
 run qemu/selftests tests/qemu/test_selftests.sh
 run modules tests/modules/test_modules.sh
 stock_run
