@@ -79,8 +79,10 @@ check "=_ clears all" state --expect all-off
 
 # A request of the guest's own: one write of two queries, as to the control file.
 "$hvpoke" stats --json "$name" >"$work/before.json"
+asked=$(lines_of "$guest_log" "hvpoke_busy: asked")
 "$hvpoke" toggle "$name" 'func busy_ask +t; func hvp_result_report +p' >/dev/null
-check "the guest asks for something itself" wait_for_new_line "$guest_log" "hvpoke_busy: asked" 30
+asks() { [ "$(lines_of "$guest_log" "hvpoke_busy: asked")" -gt "$asked" ]; }
+check "the guest asks for something itself" wait_until 60 asks
 "$hvpoke" stats --json "$name" >"$work/after.json"
 # One batch for the host's request that set it off, one for the guest's.
 check "its two queries were one batch and one pause" \
