@@ -5,7 +5,8 @@
 #include <json-c/json.h>
 
 /* Runs of the real hvpoke: build/<variant>/hvpoke. */
-#define LIMIT_MS 2000 /* whatever is wrong is said within this */
+/* More is a hang. hvpoke itself waits less, but a loaded machine lets it wait for its turn. */
+#define LIMIT_MS 60000
 
 /* What one run came to. */
 struct run {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The real hvpoke, run against a real control server in this process. What must
- * be said clearly, with an exit code that is not 0, within 2 s: a bad query, an
- * unknown VM, a dead VM's socket, a paused VM.
+ * be said clearly, with an exit code that is not 0: a bad query, an unknown VM, a
+ * dead VM's socket, a paused VM.
  */
 #include <pty.h>
 
@@ -10,6 +10,8 @@
 #include "control_server.h"
 #include "fake_backend.h"
 #include "service.h"
+
+#define SOON_MS 2000 /* whatever is wrong is said within this */
 
 struct fixture {
 	struct hvp_service service; /* first: it is the methods' ctx */
@@ -237,6 +239,46 @@ static void shows_a_paused_vm(void **state)
 	expect(&run, 0, "matched", "");
 }
 
+/*
+ * Within 2 s. A loaded machine may take longer now and then; a hvpoke that waits for longer by
+ * itself does so each time.
+ */
+static void expect_soon(const char *command, const char *vm, const char *argument)
+{
+	struct run run;
+
+	for (int i = 0; i < 20; i++) {
+		run = hvpoke(command, vm, argument, NULL, NULL);
+		assert_int_not_equal(run.code, 0);
+		if (run.ms < SOON_MS)
+			return;
+	}
+	fail_msg("hvpoke %s %s: not once within %d ms", command, vm, SOON_MS);
+}
+
+static void says_it_soon(void **state)
+{
+	struct fixture *f = *state;
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	char dead[128];
+
+	make_dead(f, dead, sizeof(dead));
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%.90s/stopped.sock", f->server.dir);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(fd, 5), 0);
+	start_guest(f);
+	expect_soon("toggle", "vm", "module foo fun bar +p");
+	expect_soon("toggle", "nosuch", "+p");
+	expect_soon("toggle", "crashed", "+p");
+	expect_soon("toggle", "stopped", "+p");
+	atomic_store(&f->paused, true);
+	expect_soon("toggle", "vm", "+p");
+	close(fd);
+	assert_int_equal(unlink(addr.sun_path), 0);
+	assert_int_equal(unlink(dead), 0);
+}
+
 static void shows_that_there_is_no_agent(void **state)
 {
 	struct run run;
@@ -304,7 +346,7 @@ static void lists_and_informs(void **state)
 	assert_int_equal(json_object_array_length(object), 1);
 	json_object_put(object);
 	run = hvpoke("info", "vm", NULL, NULL, NULL);
-	expect(&run, 0, "agent kernel   6.1.0-test\n", "");
+	expect(&run, 0, "agent kernel          6.1.0-test\n", "");
 	run = hvpoke("stats", "vm", NULL, NULL, NULL);
 	expect(&run, 0, "max pause ", "");
 	run = hvpoke("stats", "--json", "vm", NULL, NULL);
@@ -457,6 +499,7 @@ int main(void)
 		TEST(shows_a_dead_vm),
 		TEST(shows_a_stopped_vm),
 		TEST(shows_a_paused_vm),
+		TEST(says_it_soon),
 		TEST(shows_that_there_is_no_agent),
 		TEST(shows_a_timeout),
 		TEST(toggles),

@@ -243,7 +243,7 @@ static void shows_and_sets_the_scope(void **state)
 	run = RUN("scope", "vm", "all");
 	expect(&run, 0, "scope     all\n", "");
 	run = RUN("info", "vm");
-	expect(&run, 0, "agent scope    all\n", "");
+	expect(&run, 0, "agent scope           all\n", "");
 	run = RUN("list");
 	expect(&run, 0, "AGENT  SCOPE  KERNEL\n", "");
 	expect(&run, 0, "1.0    all    6.1.0-test\n", "");
@@ -256,7 +256,7 @@ static void shows_and_sets_the_scope(void **state)
 	run = RUN("scope", "nosuch", "everything");
 	expect(&run, 2, "", "the scope must be dyndbg, static_keys or all, not everything");
 	run = RUN("stats", "vm");
-	expect(&run, 0, "\nnoisy        0\n", "");
+	expect(&run, 0, "\nnoisy         0\n", "");
 }
 
 /* Prepared by several runs of the command, made as one request. */
