@@ -3,7 +3,8 @@
 #
 # test_missing.sh SERIES VCPUS - CASES 6: a stock Debian kernel that lacks, as far as anybody
 # can tell (tests/modules/hide), one of the functions that hvpoke.ko looks up. Without a needed
-# one the module says which and why and does not load. Prints TAP.
+# one the module says which and why and does not load; without an optional one it loads and
+# says what is not covered. Prints TAP.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/lib.sh
@@ -24,7 +25,16 @@ needed=(
 	"init_mm|this kernel does not show init_mm; without it"
 	"_stext|this kernel does not tell where its text begins and ends"
 )
-plan $((3 + 3 * ${#needed[@]} + 3))
+decoys=(ddebug_exec_queries __module_address)
+optional=(
+	"ddebug_tables|not covered: negated terms in the host's queries"
+	"__start___jump_table|not covered: static keys in the host's requests"
+	"modules|not covered: static keys of modules in the host's requests"
+	"trace_event_enable_disable|not covered: trace events in the host's requests"
+)
+# Looked up when the scope is to be a wider one.
+gate=(text_poke_queue text_poke_finish)
+plan $((3 + 3 * ${#needed[@]} + 2 * ${#decoys[@]} + 3 * ${#optional[@]} + 4 * ${#gate[@]} + 5))
 command -v qemu-system-x86_64 >/dev/null || skip_rest "qemu-system-x86_64 is not installed"
 stock_test_begin "check-missing-$series"
 trap stock_test_end EXIT
@@ -52,9 +62,12 @@ loaded() { run "grep -q '^hvpoke ' /proc/modules"; }
 hide() { run "insmod /hide.ko symbol=$1 decoy=${2:-0} && dmesg -c >/dev/null"; }
 show() { run "rmmod hide"; }
 is_refused() { ! loads && ! loaded; }
-patches() { run "echo +p >/proc/dynamic_debug/control" && by_host && run "echo -p >/proc/dynamic_debug/control" && by_host; }
-by_host() { [ "$(last native_sites)" = 0 ] && [ "$(last batches)" = 1 ]; }
-patches_natively() { run "echo +p >/proc/dynamic_debug/control && echo -p >/proc/dynamic_debug/control"; }
+# A few sites: here nobody asks how long they take.
+ask() { run "echo 'file kobject.c $1' >/proc/dynamic_debug/control"; }
+patches() { ask +p && last_by_host && ask -p && last_by_host; }
+patches_natively() { ask +p && ask -p; }
+wide() { run "echo all >/sys/module/hvpoke/parameters/scope"; }
+not_wide() { ! wide && run "grep -x dyndbg /sys/module/hvpoke/parameters/scope"; }
 
 check "with all there it loads" loads
 check "and unloads" unloads
@@ -66,7 +79,34 @@ for entry in "${needed[@]}"; do
 	show >/dev/null
 	check "requests go the kernel's own way" patches_natively
 done
+for name in "${decoys[@]}"; do
+	hide "$name" 1 >/dev/null
+	check "a module's function that is called $name is not taken for it" is_refused
+	check "and the log says so" logged "hvpoke: this kernel has no function $name"
+	show >/dev/null
+done
+for entry in "${optional[@]}"; do
+	name=${entry%%|*}
+	hide "$name" >/dev/null
+	check "without $name it loads" loads
+	check "and says what is not covered" logged "hvpoke: ${entry#*|}"
+	check "what is covered works" patches
+	unloads >/dev/null
+	show >/dev/null
+done
+for name in "${gate[@]}"; do
+	hide "$name" >/dev/null
+	check "without $name it loads" loads
+	check "but takes no wider scope" not_wide
+	check "and the log says why" logged "hvpoke: this kernel has neither $name nor "
+	check "dynamic debug works" patches
+	unloads >/dev/null
+	show >/dev/null
+done
 check "in the end it loads" loads
 check "and works" patches
+check "and takes the wider scope" wide
+no_decoy() { ! grep -a "the decoy was called" "$guest_log"; }
+check "no decoy was ever called" no_decoy
 check "no warning" quiet
 finish
