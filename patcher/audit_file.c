@@ -32,6 +32,16 @@ static int check_ours(int fd, mode_t type)
 	return 0;
 }
 
+static int open_file(const char *path, int flags)
+{
+	int fd;
+
+	do
+		fd = open(path, flags | O_CLOEXEC, 0600);
+	while (fd < 0 && errno == EINTR);
+	return fd;
+}
+
 /* With its parents, of which there may be none yet in a new user's home. */
 static int make_dir(const char *dir)
 {
@@ -52,7 +62,7 @@ static int make_dir(const char *dir)
 	}
 	if (mkdir(path, 0700) && errno != EEXIST)
 		return -errno;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = open_file(path, O_RDONLY | O_DIRECTORY);
 	if (fd < 0)
 		return -errno;
 	err = check_ours(fd, S_IFDIR);
@@ -63,9 +73,8 @@ static int make_dir(const char *dir)
 static int open_current(struct audit_file *file)
 {
 	struct stat st = {0};
-	int err, fd = open(file->path,
-			   O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
-			   0600);
+	int err,
+		fd = open_file(file->path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK);
 
 	if (fd < 0)
 		return -errno;
@@ -121,12 +130,25 @@ static int write_all(int fd, const char *data, size_t len)
 	return 0;
 }
 
+/* What follows half a line must not be part of it. */
+static int end_line(struct audit_file *file)
+{
+	int err = write_all(file->fd, "\n", 1);
+
+	if (!err)
+		file->size++;
+	file->torn = err;
+	return err;
+}
+
 int audit_file_append(struct audit_file *file, const char *line, size_t len)
 {
 	int err = file->fd < 0 ? open_current(file) : 0;
 
 	if (!err && file->size && file->size + len > file->max_bytes)
 		err = rotate(file);
+	if (!err && file->torn)
+		err = end_line(file);
 	if (err)
 		return err;
 	err = write_all(file->fd, line, len);
@@ -134,8 +156,9 @@ int audit_file_append(struct audit_file *file, const char *line, size_t len)
 		file->size += len;
 		return 0;
 	}
-	/* Half a line would spoil the next one. A file that cannot be cut is begun anew. */
+	/* Half a line is cut off. If even that fails, it is ended, and its file opened anew. */
 	if (ftruncate(file->fd, (off_t)file->size)) {
+		file->torn = true;
 		close(file->fd);
 		file->fd = -1;
 	}
@@ -152,7 +175,7 @@ void audit_file_close(struct audit_file *file)
 /* The end of a file, of at most @size bytes, as a string from malloc(); NULL if there is none. */
 static char *read_end(const char *path, size_t size)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int fd = open_file(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
 	char *text = NULL;
 	size_t len = 0;
 	struct stat st;
@@ -283,20 +306,14 @@ static uint64_t last_id(const struct audit_file *file)
 	return id;
 }
 
-/* A process that was killed in the middle of a line: what follows must not be part of it. */
-static int end_last_line(struct audit_file *file)
+/* Of a process that was killed in the middle of it. */
+static void end_last_line(struct audit_file *file)
 {
 	char *end = read_end(file->path, 1);
-	bool whole = !end || !*end || *end == '\n';
-	int err;
 
+	if (end && *end && *end != '\n')
+		end_line(file);
 	free(end);
-	if (whole)
-		return 0;
-	err = write_all(file->fd, "\n", 1);
-	if (!err)
-		file->size++;
-	return err;
 }
 
 int audit_file_open(struct audit_file *file, const char *dir, const char *name, uint64_t *id)
@@ -304,6 +321,7 @@ int audit_file_open(struct audit_file *file, const char *dir, const char *name, 
 	int err = make_dir(dir);
 
 	file->fd = -1;
+	file->torn = false;
 	if (err)
 		return err;
 	if ((size_t)snprintf(file->path, sizeof(file->path), "%s/%s.jsonl", dir, name) >=

@@ -43,7 +43,8 @@ char *audit_line(const struct audit_record *record, size_t *len);
 /* The current file and the older ones, PATH.1 and so on. */
 struct audit_file {
 	char path[PATH_MAX - 16];
-	int fd; /* -1: not open at the moment */
+	int fd;	   /* -1: not open at the moment */
+	bool torn; /* it ends in half a line that could not be cut off */
 	uint64_t size;
 	uint64_t max_bytes;
 	unsigned int nr;

@@ -146,10 +146,12 @@ static struct json_object *record_object(const struct audit_record *record)
 char *audit_line(const struct audit_record *record, size_t *len)
 {
 	struct json_object *object = record_object(record);
+	/* A record that lacks its id, say, is none: better to count it as lost. */
 	const char *text =
-		object ? json_object_to_json_string_ext(
-				 object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
-		       : NULL;
+		hvp_json_whole(object)
+			? json_object_to_json_string_ext(
+				  object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
+			: NULL;
 	char *line = NULL;
 	int printed = text ? asprintf(&line, "%s\n", text) : -1;
 
