@@ -41,8 +41,7 @@ static char *cell(const char *fmt, ...)
 	if (vasprintf(&text, fmt, args) < 0)
 		text = NULL;
 	va_end(args);
-	if (text)
-		hvp_text_clean(text);
+	hvp_text_clean(need(text));
 	return text;
 }
 
@@ -52,7 +51,7 @@ static char *time_cell(struct json_object *record)
 	char *text = cell("%s", text_at(record, "time"));
 	char *at;
 
-	for (at = text; at && *at; at++)
+	for (at = text; *at; at++)
 		if (*at == 'T')
 			*at = ' ';
 	return text;
@@ -104,9 +103,9 @@ static void print_records(struct json_object *records, bool with_titles)
 	static const char *const titles[] = {"ID",    "TIME",	"BY",  "SITES",
 					     "PAUSE", "RESULT", "WHAT"};
 	size_t nr = json_object_array_length(records), i;
-	struct row *rows = calloc(nr, sizeof(*rows));
+	struct row *rows = need(calloc(nr, sizeof(*rows)));
 
-	for (i = 0; i < nr && rows; i++) {
+	for (i = 0; i < nr; i++) {
 		struct json_object *record = json_object_array_get_idx(records, i);
 
 		rows[i].cells[0] = cell("%" PRIu64, number_at(record, "id"));
@@ -118,9 +117,7 @@ static void print_records(struct json_object *records, bool with_titles)
 		rows[i].cells[5] = result_cell(record);
 		rows[i].cells[6] = what_cell(record);
 	}
-	if (rows)
-		print_rows(with_titles ? titles : NULL, sizeof(titles) / sizeof(titles[0]), rows,
-			   (int)nr);
+	print_rows(with_titles ? titles : NULL, sizeof(titles) / sizeof(titles[0]), rows, (int)nr);
 	free_rows(rows, (int)nr);
 }
 

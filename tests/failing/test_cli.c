@@ -9,12 +9,15 @@
 
 #include "../unit/cli_run.h"
 #include "../unit/service_fixture.h"
+#include "audit.h"
 
 static struct fixture *f;
 static pthread_t guest;
 static atomic_bool guest_runs;
 static char path[4200];
 static const char *const *command;
+static struct hvp_audit *audit;
+static char log_dir[64];
 static struct run good;
 
 /* What the guest says is the same each time, so that outputs can be compared. */
@@ -139,6 +142,41 @@ static int teardown(void **state)
 	return service_teardown(state);
 }
 
+/* With a log in which there is a record of each kind. */
+static int setup_log(void **state)
+{
+	const struct hvp_audit_config config = {.dir = log_dir};
+	const struct hvp_origin origin = {
+		.uid = 1, .pid = 2, .method = "toggle", .what = "+p", .native = true};
+	const struct hvp_batch_result done = {
+		.bad_index = HVPOKE_NO_INDEX, .written = 1, .paused = true};
+	const struct hvp_batch_result refused = {.status = HVPOKE_MISMATCH, .bad_index = 5};
+	const struct hvp_outcome outcome = {.guest = {.fallback = HVPOKE_RATE}};
+
+	setup(state);
+	strcpy(log_dir, "/tmp/hvpoke-log-XXXXXX");
+	assert_non_null(mkdtemp(log_dir));
+	assert_int_equal(hvp_audit_open(&audit, &config, "vm"), 0);
+	hvp_guest_set_audit(f->fake.guest, audit);
+	hvp_audit_batch(audit, &origin, 1, 0, &done);
+	hvp_audit_batch(audit, NULL, 1, 0, &refused);
+	hvp_audit_batch(audit, NULL, 1, 1, &done);
+	hvp_audit_answered(audit, &origin, &outcome, false);
+	hvp_audit_unanswered(audit, &origin, "refused", "no-agent");
+	return 0;
+}
+
+static int teardown_log(void **state)
+{
+	char file[96];
+
+	teardown(state);
+	hvp_audit_close(audit);
+	snprintf(file, sizeof(file), "%s/vm.jsonl", log_dir);
+	assert_int_equal(unlink(file), 0);
+	return rmdir(log_dir);
+}
+
 static void showing(void **state)
 {
 	(void)state;
@@ -158,6 +196,15 @@ static void changing(void **state)
 	EACH_CALL_OF("queue", "vm", "commit", "toggle", "module a +p", "key", "on", "a_key");
 }
 
+static void logging(void **state)
+{
+	(void)state;
+	EACH_CALL_OF("log", "vm");
+	EACH_CALL_OF("log", "--count", "2", "vm", "--json");
+	/* It has a record, but it was never applied: there is nothing to be put back. */
+	EACH_CALL_OF("undo", "vm", "1", "--json");
+}
+
 static void refusing(void **state)
 {
 	(void)state;
@@ -171,6 +218,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(showing, setup, teardown),
 		cmocka_unit_test_setup_teardown(changing, setup, teardown),
+		cmocka_unit_test_setup_teardown(logging, setup_log, teardown_log),
 		cmocka_unit_test_setup_teardown(refusing, setup, teardown),
 	};
 
