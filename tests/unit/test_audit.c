@@ -202,6 +202,37 @@ static void records_requests(void **state)
 	json_object_put(records);
 }
 
+/* Of each status, and of a number that is none: a guest may say anything of its fallback. */
+static void names_each_status(void **state)
+{
+#define NAME_AND_VALUE(name, value, text) {#name, value},
+	static const struct {
+		const char *name;
+		uint32_t value;
+	} statuses[] = { HVPOKE_STATUSES(NAME_AND_VALUE){"UNKNOWN", 12345} };
+#undef NAME_AND_VALUE
+	const size_t nr = sizeof(statuses) / sizeof(*statuses);
+	const struct hvp_origin origin = {.method = "key"};
+	struct log *log = *state;
+	struct json_object *records;
+	char quoted[64];
+
+	/* 0 is OK, of which there is no fallback. */
+	for (size_t i = 1; i < nr; i++) {
+		struct hvp_outcome outcome = {.guest = {.fallback = statuses[i].value}};
+
+		hvp_audit_answered(log->audit, &origin, &outcome, false);
+	}
+	assert_int_equal(statuses[0].value, 0);
+	records = read_log(log, 100, 0);
+	assert_int_equal(json_object_array_length(records), nr - 1);
+	for (size_t i = 1; i < nr; i++) {
+		snprintf(quoted, sizeof(quoted), "\"%s\"", statuses[i].name);
+		expect_text(at(records, i - 1), "fallback", quoted);
+	}
+	json_object_put(records);
+}
+
 /* What a client asks for may be long, and in any script. */
 static void cuts_what_was_asked_for(void **state)
 {
@@ -216,6 +247,19 @@ static void cuts_what_was_asked_for(void **state)
 	assert_string_equal(origin.what + strlen(origin.what) - 5, "\xc3\xa4...");
 	hvp_origin_add(&origin, "x");
 	assert_string_equal(origin.what + strlen(origin.what) - 3, "...");
+	/* As full as it can be, and in the middle of a character. */
+	for (i = 1; i < 4; i++) {
+		memset(&origin.what, 0, sizeof(origin.what));
+		memset(origin.what, 'x', sizeof(origin.what) - sizeof("...") - i);
+		hvp_origin_add(&origin, "\xf0\x9f\x98\x80");
+		assert_true(hvp_utf8_valid(origin.what, strlen(origin.what)));
+		assert_string_equal(origin.what + sizeof(origin.what) - sizeof("...") - i, "...");
+		hvp_origin_add(&origin, "behind");
+		assert_null(strstr(origin.what, "behind"));
+	}
+	memset(origin.what, 'x', sizeof(origin.what) - 1);
+	hvp_origin_add(&origin, "y");
+	assert_null(strchr(origin.what, 'y'));
 }
 
 static void is_for_its_owner_only(void **state)
@@ -235,6 +279,62 @@ static void is_for_its_owner_only(void **state)
 	snprintf(log->path, sizeof(log->path), "%s/link.jsonl", log->dir);
 	assert_int_equal(symlink("/etc/passwd", log->path), 0);
 	assert_int_equal(hvp_audit_open(&other, &log->config, "link"), -ELOOP);
+}
+
+/* Directories that cannot be a log's, and files that are not one. */
+static void needs_a_directory(void **state)
+{
+	static char deep[PATH_MAX + 8];
+	struct hvp_audit_config config = {.dir = deep};
+	struct hvp_audit *other = NULL;
+	struct log *log = *state;
+
+	memset(deep, 'a', sizeof(deep) - 1);
+	assert_int_equal(hvp_audit_open(&other, &config, "vm"), -ENAMETOOLONG);
+	/* One that can be, but for the file's name. */
+	memset(deep, '/', PATH_MAX - 10);
+	snprintf(deep + PATH_MAX - 10 - 1 - strlen(log->dir), 64, "%s", log->dir);
+	assert_int_equal(hvp_audit_open(&other, &config, "name"), -ENAMETOOLONG);
+	snprintf(deep, sizeof(deep), "%s/vm.jsonl/log", log->dir);
+	assert_int_equal(hvp_audit_open(&other, &config, "vm"), -ENOTDIR);
+	snprintf(deep, sizeof(deep), "%s/vm.jsonl", log->dir);
+	assert_int_equal(hvp_audit_open(&other, &config, "vm"), -ENOTDIR);
+	/* A FIFO in place of the file, at which nobody reads, and a directory. */
+	snprintf(deep, sizeof(deep), "%s/fifo.jsonl", log->dir);
+	assert_int_equal(mkfifo(deep, 0600), 0);
+	assert_int_equal(hvp_audit_open(&other, &log->config, "fifo"), -ENXIO);
+	snprintf(deep, sizeof(deep), "%s/dir.jsonl", log->dir);
+	assert_int_equal(mkdir(deep, 0700), 0);
+	assert_int_equal(hvp_audit_open(&other, &log->config, "dir"), -EISDIR);
+	assert_int_equal(rmdir(deep), 0);
+}
+
+/* Whatever has been written into it by hand. */
+static void passes_over_what_is_no_record(void **state)
+{
+	struct log *log = *state;
+	struct json_object *records;
+	FILE *file;
+
+	ask(log, "x");
+	assert_int_equal(count(log), 1);
+	file = fopen(log->path, "a");
+	assert_non_null(file);
+	fputs("nonsense\n\n[1]\n7\n{}\n{\"id\":\"9\"}\n{\"id\":null}\n{\"id\":1}\n", file);
+	assert_int_equal(fclose(file), 0);
+	log_reopen(log);
+	assert_int_equal(ask(log, "y"), 2);
+	records = read_log(log, 100, 0);
+	assert_int_equal(json_object_array_length(records), 2);
+	json_object_put(records);
+	/* The current file is another user's now. */
+	if (geteuid())
+		skip();
+	assert_int_equal(chown(log->path, 65534, (gid_t)-1), 0);
+	assert_int_equal(count(log), 0);
+	assert_int_equal(hvp_audit_open(&(struct hvp_audit *){NULL}, &log->config, "vm"), -EPERM);
+	assert_int_equal(chown(log->path, 0, (gid_t)-1), 0);
+	assert_int_equal(count(log), 2);
 }
 
 static void ids_go_on(void **state)
@@ -571,6 +671,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(records_requests, setup, teardown),
 		cmocka_unit_test(cuts_what_was_asked_for),
 		cmocka_unit_test_setup_teardown(is_for_its_owner_only, setup, teardown),
+		cmocka_unit_test_setup_teardown(names_each_status, setup, teardown),
+		cmocka_unit_test_setup_teardown(needs_a_directory, setup, teardown),
+		cmocka_unit_test_setup_teardown(passes_over_what_is_no_record, setup, teardown),
 		cmocka_unit_test_setup_teardown(ids_go_on, setup, teardown),
 		cmocka_unit_test_setup_teardown(rotates, setup, teardown),
 		cmocka_unit_test_setup_teardown(sums_up_a_flood, setup, teardown),

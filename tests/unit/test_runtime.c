@@ -89,6 +89,47 @@ static void follows_the_environment(void **state)
 	}
 	setenv("HVPOKE_RUNTIME_DIR", dir, 1);
 	assert_int_equal(hvp_runtime_dir(path, strlen(dir)), -ENAMETOOLONG);
+	/* No directory, no socket in it. */
+	unsetenv("HVPOKE_RUNTIME_DIR");
+	if (!geteuid())
+		assert_int_equal(seteuid(65534), 0);
+	assert_int_equal(hvp_runtime_socket(path, sizeof(path), "vm"), -ENOENT);
+	assert_int_equal(hvp_runtime_make_dir(), -ENOENT);
+	if (!getuid())
+		assert_int_equal(seteuid(0), 0);
+}
+
+static void finds_the_log(void **state)
+{
+	const char *home = getenv("HOME");
+	char path[256], *kept = home ? strdup(home) : NULL;
+	bool root = !geteuid();
+
+	(void)state;
+	assert_int_equal(hvp_runtime_log_dir(path, sizeof(path)), 0);
+	assert_int_equal(strncmp(path, dir, strlen(dir)), 0);
+	assert_string_equal(path + strlen(dir), "/log");
+	assert_int_equal(hvp_runtime_log_dir(path, strlen(dir)), -ENAMETOOLONG);
+	unsetenv("HVPOKE_RUNTIME_DIR");
+	if (root) {
+		assert_int_equal(hvp_runtime_log_dir(path, sizeof(path)), 0);
+		assert_string_equal(path, "/var/log/hvpoke");
+		assert_int_equal(seteuid(65534), 0);
+	}
+	setenv("HOME", "/home/me", 1);
+	setenv("XDG_STATE_HOME", "/home/me/state", 1);
+	assert_int_equal(hvp_runtime_log_dir(path, sizeof(path)), 0);
+	assert_string_equal(path, "/home/me/state/hvpoke");
+	unsetenv("XDG_STATE_HOME");
+	assert_int_equal(hvp_runtime_log_dir(path, sizeof(path)), 0);
+	assert_string_equal(path, "/home/me/.local/state/hvpoke");
+	unsetenv("HOME");
+	assert_int_equal(hvp_runtime_log_dir(path, sizeof(path)), -ENOENT);
+	if (root)
+		assert_int_equal(seteuid(0), 0);
+	if (kept)
+		setenv("HOME", kept, 1);
+	free(kept);
 }
 
 static void trusts_no_directory_of_others(void **state)
@@ -122,6 +163,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(knows_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(follows_the_environment, setup, teardown),
+		cmocka_unit_test_setup_teardown(finds_the_log, setup, teardown),
 		cmocka_unit_test_setup_teardown(trusts_no_directory_of_others, setup, teardown),
 	};
 
