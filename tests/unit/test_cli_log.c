@@ -88,6 +88,22 @@ static int teardown(void **state)
 	return rmdir(log_dir);
 }
 
+/* Records are written by a thread of its own: until @nr are there. */
+static void wait_for(size_t nr)
+{
+	struct json_object *records;
+	bool there = false;
+
+	for (int i = 0; i < ANSWER_S * 100 && !there; i++) {
+		records = hvp_audit_read(audit, HVP_AUDIT_READ_MAX, 0);
+		there = json_object_array_length(records) >= nr;
+		json_object_put(records);
+		if (!there)
+			usleep(10000);
+	}
+	assert_true(there);
+}
+
 /* @nr sites of text that are turned on, by a batch of the guest's own. */
 static void apply(uint32_t nr)
 {
@@ -150,6 +166,7 @@ static void shows_what_was_done(void **state)
 	strcpy(outcome.guest.message, "no \033[31mmodule");
 	hvp_audit_answered(audit, &native, &outcome, false);
 	hvp_audit_unanswered(audit, &client, "lost", NULL);
+	wait_for(6);
 
 	run = RUN("log", "vm");
 	assert_int_equal(run.code, 0);
@@ -187,6 +204,7 @@ static void tells_of_a_flood(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < HVP_AUDIT_REFUSED + 100; i++)
 		hvp_audit_batch(audit, NULL, 3, 0, &refused);
+	wait_for(HVP_AUDIT_REFUSED);
 	run = RUN("log", "vm");
 	expect(&run, 0, "BUSY", "batches more came too fast to be recorded one by one");
 	run = RUN("log", "vm", "--json");
@@ -319,6 +337,7 @@ static void undoes(void **state)
 	object = parsed(&run);
 	assert_string_equal(error_code(object), "changed");
 	json_object_put(object);
+	wait_for(4);
 	run = RUN("log", "vm");
 	expect(&run, 0, "  batch, undoes 1\n", "");
 	expect(&run, 0, "  undo batch 1\n", "");
