@@ -59,6 +59,9 @@ stock_series() {
 # without .ko) from its packages, which are not installed, and its headers, which
 # are: as root. Sets stock_release and stock_dir, which has vmlinuz and MODULE.ko.
 stock_fetch() {
+	local lock
+	mkdir -p "$cache"
+	exec {lock}>"$cache/stock.lock" && flock "$lock" # another test may fetch the same one
 	stock_find "$1" ||
 		die "no stock Linux $1 image in the configured apt sources, nor in Debian's stable and its backports"
 	shift
@@ -66,6 +69,7 @@ stock_fetch() {
 	mkdir -p "$stock_dir"
 	stock_has "$@" || stock_download "$@"
 	stock_headers
+	exec {lock}>&-
 }
 
 # stock_had SERIES [MODULE...] - the same, but where it cannot be had that is said in
