@@ -119,6 +119,10 @@ $(B)/hvpoked: $(B)/qemu/main.o $(B)/libhvpoked.a $(B)/libhvpoke.a
 
 $(unit_bins): $(B)/%: $(B)/%.o $(B)/libunit.a $(B)/libhvvmm.a $(B)/libhvpoke.a
 	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+# Of the command line, what can be tested without libvirt.
+$(B)/tests/unit/test_domain_xml: $(call objs,patcher/cli/domain_xml.c patcher/cli/difference.c)
+$(B)/tests/unit/test_domain_xml: LDLIBS += $(LIBVIRT_LIBS)
+$(B)/tests/unit/test_domain_xml.o: override CFLAGS += $(LIBVIRT_CFLAGS)
 $(kvm_bins): $(B)/%: $(B)/%.o $(B)/libguest.a $(B)/libhvvmm.a $(B)/libhvpoke.a
 	$(call say,LINK)$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 $(qemu_bins): $(B)/%: $(B)/%.o $(B)/libqemutest.a $(B)/libhvpoked.a $(B)/libhvpoke.a
