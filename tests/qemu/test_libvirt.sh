@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.."
 . tests/linux/tap.sh
 . tests/qemu/libvirtd.sh
 
-plan 20
+plan 28
 sockets=$(mktemp -d /tmp/hvpoke-libvirt-XXXXXX)
 chmod 755 "$sockets"
 export HVPOKE_RUNTIME_DIR=$sockets/vms
@@ -17,7 +17,7 @@ domain=hvpoke-test-$$
 host_pid=
 cleanup() {
 	local d
-	for d in "$domain"{,-bare,-pc,-plug}; do domain_remove "$d"; done
+	for d in "$domain"{,-bare,-pc,-plug,-tty,-full,-transient}; do domain_remove "$d"; done
 	[ -z "$host_pid" ] || kill "$host_pid"
 	libvirtd_stop
 	rm -rf "$sockets"
@@ -94,6 +94,42 @@ suspended() {
 }
 check "a domain that an operator suspended stays suspended" suspended
 
+# On a terminal it asks. hvpoke's own exit code is script's (-e).
+define "$domain-tty" q35 "" ""
+before=$(definition "$domain-tty")
+# answer TEXT: libvirt-setup on a terminal, at which somebody types that
+answer() {
+	script -qec "${HVPOKE_BUILD:-build/release}/hvpoke libvirt-setup --socket-dir $sockets $domain-tty" \
+		/dev/null <<<"$1"
+}
+says_no() {
+	local out
+	out=$(answer n) && return 1
+	echo "$out"
+	grep -qF "definition like this? [y/N]" <<<"$out" && [ "$before" = "$(definition "$domain-tty")" ]
+}
+says_yes() { answer y && shows "$sockets/ivshmem" definition "$domain-tty"; }
+check "on a terminal libvirt-setup asks, and no is no" says_no
+check "and yes is yes" says_yes
+check "with --json it says that nothing is to be done" \
+	jq_is '.changed == "nothing" and (.message | length > 0)' setup --json "$domain-tty"
+
+# A connection by way of another host, as libvirt sees it: over a program's standard input.
+cat >"$sockets/elsewhere" <<-END
+	#!/bin/sh
+	exec virt-ssh-helper qemu:///system
+END
+chmod 755 "$sockets/elsewhere"
+remote() {
+	timeout 60 "${HVPOKE_BUILD:-build/release}"/hvpoke \
+		--connect "qemu+ext://me@elsewhere/system?command=$sockets/elsewhere" "$@"
+}
+check "a domain on another host has its socket there" \
+	fails_with 3 "runs on elsewhere" remote info "$domain"
+check "and is listed by what libvirt says" \
+	jq_is ".[] | select(.name == \"$domain\") | .state == \"running\" and .agent == null" \
+	remote list --json
+
 # No root port at all: one is added, and the guest finds the device behind it.
 define "$domain-bare" q35 "<controller type='usb' model='none'/><memballoon model='none'/>" ""
 check "where no root port is free one is added (CASES 11)" \
@@ -117,4 +153,19 @@ virsh start "$domain-plug" >/dev/null
 check "a running domain with a monitor gets the device at once" \
 	shows "was hot-plugged" setup "$domain-plug" --yes
 check "and libvirt has it in the running domain" shows "ivshmem-doorbell" virsh dumpxml "$domain-plug"
+check "and then it has all that it needs" \
+	shows "The running domain has all that it needs already" setup "$domain-plug"
+virsh destroy "$domain-plug" >/dev/null
+
+# Running with one, but with no root port: that cannot be plugged in.
+define "$domain-full" q35 "<controller type='usb' model='none'/><memballoon model='none'/>" "$monitor"
+virsh start "$domain-full" >/dev/null
+check "where it cannot be hot-plugged, the definition is changed, and it says so" \
+	shows "could not be hot-plugged" setup "$domain-full" --yes
+virsh destroy "$domain-full" >/dev/null
+
+# Without a definition there is nothing to be changed.
+sed "s/$domain-full/$domain-transient/" "$sockets/$domain-full.xml" >"$sockets/transient.xml"
+virsh create "$sockets/transient.xml" >/dev/null
+check "a transient domain is told where to add it" fails_with 1 "is transient" setup "$domain-transient"
 finish
