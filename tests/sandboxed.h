@@ -162,4 +162,23 @@ static inline unsigned int assert_tasks_are_sandboxed(pid_t pid, unsigned long l
 	return nr;
 }
 
+static inline int sandboxed_ascending(const void *a, const void *b)
+{
+	return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
+}
+
+/* Once in a process, glibc's qsort() asks for the size of memory; stats.c sorts so much. */
+static inline int sandboxed_sort(const void *arg)
+{
+	int number[4096];
+
+	(void)arg;
+	for (int i = 0; i < 4096; i++)
+		number[i] = i * 1237 % 4096;
+	qsort(number, 4096, sizeof(*number), sandboxed_ascending);
+	for (int i = 0; i < 4096; i++)
+		TRY(number[i] == i);
+	return DONE;
+}
+
 #endif /* TESTS_SANDBOXED_H */

@@ -404,6 +404,7 @@ static void allowed_calls_work(void **state)
 	(void)state;
 	for (int role = 0; role < NR_ROLES; role++) {
 		assert_done(enter_and_do, role, common_deeds, NULL);
+		assert_done(enter_and_do, role, sandboxed_sort, NULL);
 		if (role != LOG)
 			assert_done(enter_and_do, role, kvm_deeds, NULL);
 	}

@@ -239,6 +239,14 @@ static void it_still_reaches_its_guests(void **state)
 	assert_done(enter_and_do, GUEST, look_into_our_parent, &mark);
 }
 
+static void allowed_calls_work(void **state)
+{
+	(void)state;
+	NEED_SANDBOX();
+	for (int role = 0; role < NR_ROLES; role++)
+		assert_done(enter_and_do, role, sandboxed_sort, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -247,6 +255,7 @@ int main(void)
 		cmocka_unit_test(all_threads_are_sandboxed),
 		cmocka_unit_test(forbidden_calls_end_it),
 		cmocka_unit_test(it_still_reaches_its_guests),
+		cmocka_unit_test(allowed_calls_work),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
