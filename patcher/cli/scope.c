@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* hvpoke scope VM [SCOPE] */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -17,6 +18,7 @@ int cmd_scope(const struct options *options)
 	unsigned int timeout_ms = options->timeout_ms ? options->timeout_ms : CHANGE_TIMEOUT_MS;
 	struct json_object *params, *result;
 	uint32_t scope;
+	char *text;
 	int err;
 
 	if (options->nr_args == 1)
@@ -37,8 +39,9 @@ int cmd_scope(const struct options *options)
 		err = print_json(options, result);
 	} else {
 		print_outcome(result);
-		printf("scope     %s\n",
-		       json_object_get_string(json_object_object_get(result, "scope")));
+		text = value_text("scope", json_object_object_get(result, "scope"));
+		printf("scope     %s\n", text);
+		free(text);
 	}
 	json_object_put(result);
 	return err;
