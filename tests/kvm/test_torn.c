@@ -14,7 +14,7 @@ static void test_case_8_no_torn_instruction_no_mix(void **state)
 	(void)state;
 	NEED_KVM();
 	figures = torn_start(&guest, NR_BATCHES);
-	guest_finish(&guest, 300);
+	guest_finish(&guest, 1500);
 
 	hvp_guest_stats(guest.vm.guest, &stats);
 	assert_int_equal(stats.batches, NR_BATCHES);
