@@ -119,21 +119,6 @@ static void enter_and_do(int role, deed_fn *deed, const void *arg)
 #define MAY_READ (1u << MAIN_WITH_LOG)
 #define MAY_LOG	 (1u << LOG)
 
-#define PTR(x) ((unsigned long)(x))
-#define CALL(name, ...)             \
-	{                           \
-#name, SYS_##name,  \
-		{                   \
-			__VA_ARGS__ \
-		}                   \
-	}
-#define IOCTL(request)                \
-	{                             \
-		"ioctl", SYS_ioctl,   \
-		{                     \
-			0, request, 0 \
-		}                     \
-	}
 #define PTHREAD_NO_THREAD (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND)
 
 static void forbidden_calls_end_it(void **state)
