@@ -184,26 +184,32 @@ static void queueing(void **state)
 static const struct hvp_method only_echo[] = {{"echo", echo}, {NULL, NULL}};
 
 /* Opened, or an error and nothing left; and it can be opened then. */
-static unsigned int opens(enum failing_how how, unsigned int nth)
+static unsigned int open_server(struct server *server, enum failing_how how, unsigned int nth)
 {
-	struct server server;
 	unsigned int failed;
 	int err;
 
-	server_dir(&server);
 	failing_begin(how, nth, true);
-	err = hvp_control_open(&server.control, server.path, "vm", only_echo, NULL);
+	err = hvp_control_open(&server->control, server->path, "vm", only_echo, NULL);
 	failed = failing_end();
 	assert_true(err <= 0);
 	if (how != FAILING_ERROR)
 		assert_true(!err || err == -EINTR);
 	if (err)
 		assert_int_equal(
-			hvp_control_open(&server.control, server.path, "vm", only_echo, NULL), 0);
-	server_run(&server);
-	expect_alive(&server);
-	server_stop(&server);
+			hvp_control_open(&server->control, server->path, "vm", only_echo, NULL), 0);
+	server_run(server);
+	expect_alive(server);
+	server_stop(server);
 	return failed;
+}
+
+static unsigned int opens(enum failing_how how, unsigned int nth)
+{
+	struct server server;
+
+	server_dir(&server);
+	return open_server(&server, how, nth);
 }
 
 /* In place of one that has died. */
@@ -211,27 +217,14 @@ static unsigned int replaces(enum failing_how how, unsigned int nth)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	struct server server;
-	unsigned int failed;
-	int dead, err;
+	int dead;
 
 	server_dir(&server);
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", server.path);
 	dead = socket(AF_UNIX, SOCK_STREAM, 0);
 	assert_int_equal(bind(dead, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	close(dead);
-	failing_begin(how, nth, true);
-	err = hvp_control_open(&server.control, server.path, "vm", only_echo, NULL);
-	failed = failing_end();
-	assert_true(err <= 0);
-	if (how != FAILING_ERROR)
-		assert_true(!err || err == -EINTR);
-	if (err)
-		assert_int_equal(
-			hvp_control_open(&server.control, server.path, "vm", only_echo, NULL), 0);
-	server_run(&server);
-	expect_alive(&server);
-	server_stop(&server);
-	return failed;
+	return open_server(&server, how, nth);
 }
 
 static void opening(void **state)
