@@ -62,6 +62,16 @@ run() {
 	count "$1"
 }
 
+# run_accels NAME PROGRAM - one with tests of QEMU under TCG and with KVM.
+run_accels() {
+	case ${with_kvm[*]} in
+	*kvm-guest.sh)
+		run "$1" env "HVPOKE_TESTS=*tcg*" "$2"
+		run "$1-kvm" "${with_kvm[@]}" "HVPOKE_TESTS='*kvm*'" "$2" ;;
+	*) run "$1" "$2" ;;
+	esac
+}
+
 # stock SCRIPT SERIES VCPUS - note a suite of a stock kernel under QEMU, for stock_run. Most
 # emulate in one thread: two at a time take hardly longer than one.
 stock_noted=()
@@ -187,11 +197,14 @@ for name in hvpoked hvpoked_faults crash short exec; do
 		run "$variant/test_$name" "build/$variant/tests/qemu/test_$name"
 	done
 done
-run asan/test_crash_qemu build/asan/tests/qemu/test_crash_qemu
+run_accels asan/test_crash_qemu build/asan/tests/qemu/test_crash_qemu
 # A sanitizer's build has no sandbox, this one has.
 run faults/test_crash build/faults/tests/qemu/test_crash
 for test in $(tests_in build/release/tests/qemu); do
-	run "qemu/${test##*/}" "$test"
+	case $test in
+	*/test_qemu) run_accels "qemu/${test##*/}" "$test" ;;
+	*) run "qemu/${test##*/}" "$test" ;;
+	esac
 done
 run qemu/limits tests/qemu/test_limits.sh 6.1
 run qemu/libvirt tests/qemu/test_libvirt.sh

@@ -37,13 +37,14 @@ uint64_t real_qemu_sites(struct real_qemu *vm);
 bool real_qemu_has(const char *accel, char *why, size_t size);
 
 /* First in each test. */
-#define NEED_QEMU(accel)                                                              \
-	do {                                                                          \
-		char why_[256];                                                       \
-		if (!real_qemu_has(accel, why_, sizeof(why_))) {                      \
-			print_message("skipped: no QEMU with %s: %s\n", accel, why_); \
-			skip();                                                       \
-		}                                                                     \
+#define NEED_QEMU(accel)                                                               \
+	do {                                                                           \
+		const char *accel_ = (accel);                                          \
+		char why_[256];                                                        \
+		if (!real_qemu_has(accel_, why_, sizeof(why_))) {                      \
+			print_message("skipped: no QEMU with %s: %s\n", accel_, why_); \
+			skip();                                                        \
+		}                                                                      \
 	} while (0)
 
 #endif /* TESTS_QEMU_REAL_QEMU_H */

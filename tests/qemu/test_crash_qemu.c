@@ -6,6 +6,7 @@
 #include "real_qemu.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -185,5 +186,6 @@ int main(void)
 		puts("1..0 # SKIP this build has no fault points");
 		return 0;
 	}
+	cmocka_set_test_filter(getenv("HVPOKE_TESTS"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

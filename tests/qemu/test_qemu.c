@@ -18,6 +18,8 @@
 
 static struct host host;
 static struct real_qemu vm;
+static bool started;
+static char tcg[] = "tcg", kvm[] = "kvm"; /* not const: cmocka's initial states */
 
 static const char *const shared_ram[] = {
 	"-object",  "memory-backend-memfd,id=ram,size=64M,share=on",
@@ -25,45 +27,35 @@ static const char *const shared_ram[] = {
 	NULL,
 };
 
-static void start(const char *accel, const char *const *more)
+/* @state: the accelerator. Without it nothing is started, and the test skips itself. */
+static int start(void **state, const char *const *more)
 {
-	NEED_QEMU(accel);
+	char why[256];
+
+	started = real_qemu_has(*state, why, sizeof(why));
+	if (!started)
+		return 0;
 	host_init(&host);
 	host_start(&host);
-	real_qemu_start(&vm, &host, accel, more);
+	real_qemu_start(&vm, &host, *state, more);
+	return 0;
 }
 
 static int setup(void **state)
 {
-	(void)state;
-	start("tcg", NULL);
-	return 0;
+	return start(state, NULL);
 }
 
 static int setup_shared(void **state)
 {
-	(void)state;
-	start("tcg", shared_ram);
-	return 0;
-}
-
-static int setup_kvm(void **state)
-{
-	(void)state;
-	start("kvm", NULL);
-	return 0;
-}
-
-static int setup_kvm_shared(void **state)
-{
-	(void)state;
-	start("kvm", shared_ram);
-	return 0;
+	return start(state, shared_ram);
 }
 
 static int teardown(void **state)
 {
 	(void)state;
+	if (!started)
+		return 0;
 	real_qemu_stop(&vm);
 	host_assert_alive(&host);
 	host_free(&host);
@@ -107,19 +99,19 @@ static void toggles(void)
 
 static void toggles_private_ram(void **state)
 {
-	(void)state;
+	NEED_QEMU(*state);
 	toggles();
 }
 
 static void toggles_shared_ram(void **state)
 {
-	(void)state;
+	NEED_QEMU(*state);
 	toggles();
 }
 
 static void toggles_kvm_private_ram(void **state)
 {
-	(void)state;
+	NEED_QEMU(*state);
 	runs_on("kvm");
 	toggles();
 	assert_false(host_maps(&host, "/memfd:memory-backend-memfd"));
@@ -127,7 +119,7 @@ static void toggles_kvm_private_ram(void **state)
 
 static void toggles_kvm_shared_ram(void **state)
 {
-	(void)state;
+	NEED_QEMU(*state);
 	runs_on("kvm");
 	toggles();
 	assert_true(host_maps(&host, "/memfd:memory-backend-memfd"));
@@ -137,7 +129,7 @@ static void refused_batches_change_nothing(void **state)
 {
 	struct json_object *result;
 
-	(void)state;
+	NEED_QEMU(*state);
 	assert_int_equal(real_qemu_toggle(&vm, "func mismatch +p", &result), 0);
 	assert_string_equal(fallback(result), hvpoke_status_text(HVPOKE_MISMATCH));
 	json_object_put(result);
@@ -157,7 +149,7 @@ static void abandoned_batches(void **state)
 	struct json_object *result;
 	uint64_t sites;
 
-	(void)state;
+	NEED_QEMU(*state);
 	for (int i = 0; i < 20; i++) {
 		sites = real_qemu_toggle(&vm, "func abandon +p", &result);
 		if (fallback(result)) {
@@ -204,7 +196,7 @@ static void a_write_from_outside_is_not_seen(void **state)
 	struct ram ram = {};
 	uint8_t page[4096], there[5];
 
-	(void)state;
+	NEED_QEMU(*state);
 	assert_true(memory >= 0);
 	assert_int_equal(ram_learn(&ram, &vm.qmp, vm.pid, &message), 0);
 	remote.iov_base = (void *)find_sites(&ram, memory, page);
@@ -230,7 +222,7 @@ static void operators_pause_stays(void **state)
 {
 	struct json_object *error = NULL, *info;
 
-	(void)state;
+	NEED_QEMU(*state);
 	real_qemu_command(&vm, "stop");
 	usleep(100000);
 	info = host_call(&host, "tiny", "info", NULL, NULL);
@@ -260,7 +252,7 @@ static void reset_guest(void)
 
 static void guest_restarts(void **state)
 {
-	(void)state;
+	NEED_QEMU(*state);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(real_qemu_toggle(&vm, "+p", NULL), SITES);
 		reset_guest();
@@ -272,7 +264,7 @@ static void host_restarts(void **state)
 {
 	unsigned int hellos = 1;
 
-	(void)state;
+	NEED_QEMU(*state);
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(real_qemu_toggle(&vm, "+p", NULL), SITES);
 		host_stop(&host, i % 2 ? SIGTERM : SIGKILL);
@@ -309,7 +301,7 @@ static void host_killed_in_the_pause(void **state)
 	unsigned int hellos = 1;
 	uint64_t sites;
 
-	(void)state;
+	NEED_QEMU(*state);
 	for (int i = 0; i < 6; i++) {
 		client = send_toggle("+p");
 		usleep(5000 + i * 5000);
@@ -333,7 +325,7 @@ static void qemu_dies(void **state)
 	struct hvp_client *client;
 	char path[160];
 
-	(void)state;
+	NEED_QEMU(*state);
 	client = send_toggle("+p");
 	usleep(20000);
 	kill(vm.pid, SIGKILL);
@@ -352,19 +344,22 @@ static void qemu_dies(void **state)
 	assert_int_equal(real_qemu_toggle(&vm, "+p", NULL), SITES);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define TEST_KVM(name)                                        \
-	{                                                     \
-		"kvm_" #name, name, setup_kvm, teardown, NULL \
+#define TEST(name)                                       \
+	{                                                \
+		"tcg_" #name, name, setup, teardown, tcg \
+	}
+#define TEST_KVM(name)                                   \
+	{                                                \
+		"kvm_" #name, name, setup, teardown, kvm \
 	}
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(toggles_private_ram),
-		cmocka_unit_test_setup_teardown(toggles_shared_ram, setup_shared, teardown),
-		cmocka_unit_test_setup_teardown(toggles_kvm_private_ram, setup_kvm, teardown),
-		cmocka_unit_test_setup_teardown(toggles_kvm_shared_ram, setup_kvm_shared, teardown),
+		{"tcg_toggles_shared_ram", toggles_shared_ram, setup_shared, teardown, tcg},
+		{"kvm_toggles_private_ram", toggles_kvm_private_ram, setup, teardown, kvm},
+		{"kvm_toggles_shared_ram", toggles_kvm_shared_ram, setup_shared, teardown, kvm},
 		TEST(refused_batches_change_nothing),
 		TEST_KVM(refused_batches_change_nothing),
 		TEST(abandoned_batches),
@@ -381,5 +376,6 @@ int main(void)
 		TEST(qemu_dies),
 	};
 
+	cmocka_set_test_filter(getenv("HVPOKE_TESTS"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
