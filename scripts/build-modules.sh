@@ -60,14 +60,15 @@ for release; do
 	fi
 	mkdir -p "$out"
 	exec {lock}>"$out/lock" && flock $lock # another test may want the same one
-	rm -f "$out/hvpoke.ko"
 	if [ ${#where[@]} = 1 ] && [ ! -f "$headers/Makefile" ]; then
 		echo "hvpoke.ko for $release: not built, no headers in $headers"
 		failed=1
-	elif build "${where[@]}" &&
-		cp "$out/src/guest-agent/hvpoke.ko" "$out/hvpoke.ko"; then
+	elif build "${where[@]}" && # never without one: another test may be taking it
+		cp "$out/src/guest-agent/hvpoke.ko" "$out/hvpoke.ko.new" &&
+		mv "$out/hvpoke.ko.new" "$out/hvpoke.ko"; then
 		echo "hvpoke.ko for $release: $out/hvpoke.ko"
 	else
+		rm -f "$out/hvpoke.ko"
 		echo "hvpoke.ko for $release: not built, see $out/log"
 		failed=1
 	fi

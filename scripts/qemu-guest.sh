@@ -45,14 +45,15 @@ qemu_initramfs() {
 	return $code
 }
 
-# qemu_prepare SERIES [MODULE...] - sets guest_kernel, guest_initrd and stock_release.
+# qemu_prepare SERIES [MODULE...] - sets guest_kernel, guest_initrd and stock_release. The
+# initramfs goes to the folder $work, if there is one: other tests have other files in theirs.
 qemu_prepare() {
 	local modules
 	stock_fetch "$@"
 	shift
 	scripts/build-modules.sh "$stock_release" >&2 || return 1
 	guest_kernel=$stock_dir/vmlinuz
-	guest_initrd=build/stock/qemu-$stock_release.cpio
+	guest_initrd=${work:-build/stock}/qemu-$stock_release.cpio
 	modules=("${@/#/$stock_dir/}")
 	qemu_initramfs "$guest_initrd" "${modules[@]/%/.ko}" \
 		"build/modules/$stock_release/hvpoke.ko" "${guest_files[@]}"
