@@ -44,14 +44,16 @@ init() {
 		mount -t overlay -o lowerdir=/host,upperdir=/over/upper,workdir=/over/work overlay /root
 		for d in proc sys dev; do mount --move /\$d /root/\$d; done
 		mkdir -p /root/dev/pts /root/dev/shm
+		ln -s /proc/self/fd /root/dev/fd
 		mount -t devpts devpts /root/dev/pts
 		for d in dev/shm tmp run; do mount -t tmpfs -o mode=1777 tmpfs /root/\$d; done
 		ip link set lo up
 		mkdir -p "/root$tree"
 		mount -t 9p -o trans=virtio,version=9p2000.L,msize=512000,cache=mmap tree "/root$tree"
 		cp /command /root/run/command
-		chroot /root /bin/bash /run/command </root/dev/null >/root/dev/ttyS1 2>&1
-		echo "= \$?" >/root/dev/ttyS1
+		# Through a pipe: no terminal, nobody shows progress.
+		{ chroot /root /bin/bash /run/command </root/dev/null; echo "= \$?"; } 2>&1 |
+			cat >/root/dev/ttyS1
 		sync
 		echo o >/root/proc/sysrq-trigger
 		sleep 60
