@@ -159,8 +159,10 @@ static int send_all(struct hvp_client *client, const char *text, size_t len, int
 			err = wait_for(client->fd, POLLOUT, deadline);
 			if (err)
 				return err;
+		} else if (errno == EPIPE || errno == ECONNRESET) {
+			return 0; /* who waits for the answer is told, after what was said last */
 		} else if (errno != EINTR) {
-			return errno == EPIPE ? -ECONNRESET : -errno;
+			return -errno;
 		}
 	}
 	return 0;

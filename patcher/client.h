@@ -22,7 +22,8 @@ struct json_object *hvp_client_greeting(struct hvp_client *client);
 
 /*
  * Send a request with an id of the client's own, which is returned (> 0), or
- * a negative errno. Takes @params, which may be NULL.
+ * a negative errno. Takes @params, which may be NULL. A server that has hung up is no
+ * error here: hvp_client_answer() gives what it said before that, such as "busy", or -ECONNRESET.
  */
 int64_t hvp_client_send(struct hvp_client *client, const char *method, struct json_object *params,
 			int timeout_ms);

@@ -13,6 +13,7 @@ struct liar {
 	int listener;
 	const char *says;
 	size_t len;
+	bool hangs_up; /* at once */
 	pthread_t thread;
 };
 
@@ -25,7 +26,7 @@ static void *lie(void *arg)
 	if (fd < 0)
 		return NULL;
 	/* Not raw_send(): the client may be gone by now. */
-	if (send(fd, liar->says, liar->len, MSG_NOSIGNAL) > 0)
+	if (send(fd, liar->says, liar->len, MSG_NOSIGNAL) > 0 && !liar->hangs_up)
 		while (recv(fd, sink, sizeof(sink), 0) > 0)
 			;
 	close(fd);
@@ -211,6 +212,29 @@ static void calls(void **state)
 	hvp_client_close(client);
 }
 
+/* As one does that turns a client away for another one. */
+static void hears_why_the_server_hung_up(void **state)
+{
+	static const char says[] = "{\"event\":\"hello\",\"data\":{\"protocol\":1}}\n"
+				   "{\"id\":null,\"error\":{\"code\":\"busy\"}}\n";
+	struct json_object *result, *error;
+	struct hvp_client *client;
+	struct liar liar = {.says = says, .len = sizeof(says) - 1, .hangs_up = true};
+
+	(void)state;
+	liar_listen(&liar, 5);
+	pthread_create(&liar.thread, NULL, lie, &liar);
+	assert_int_equal(hvp_client_connect(&client, liar.path, 1000), 0);
+	pthread_join(liar.thread, NULL);
+	assert_int_equal(hvp_client_call(client, "echo", NULL, 1000, &result, &error), 0);
+	assert_null(result);
+	assert_string_equal(json_object_get_string(json_object_object_get(error, "code")), "busy");
+	json_object_put(error);
+	assert_int_equal(hvp_client_call(client, "echo", NULL, 1000, &result, &error), -ECONNRESET);
+	hvp_client_close(client);
+	liar_end(&liar);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -219,6 +243,7 @@ int main(void)
 		cmocka_unit_test(says_why_there_is_no_connection),
 		cmocka_unit_test(does_not_hang_on_a_stopped_server),
 		cmocka_unit_test(calls),
+		cmocka_unit_test(hears_why_the_server_hung_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
