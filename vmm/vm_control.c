@@ -219,34 +219,51 @@ static int open_audit(struct vm_control *control, struct message *message)
 	return hvp_audit_open(&control->audit, &audit, config->name);
 }
 
+static int open_server(struct vm_control *control, struct message *message)
+{
+	const char *name = control->config->name;
+	int err = hvp_control_open(&control->server, control->path, name, methods, control);
+
+	if (err == -EADDRINUSE)
+		return message_set(message, err,
+				   "a VM named %s runs already (%s): choose another --name", name,
+				   control->path);
+	if (err)
+		return message_set(message, err, "cannot listen at %s: %s", control->path,
+				   strerror(-err));
+	return 0;
+}
+
+static int watch_server(struct vm_control *control, struct message *message)
+{
+	int err;
+
+	control->watch = (struct loop_watch){hvp_control_fd(control->server), ready, control};
+	err = loop_add(control->loop, &control->watch, EPOLLIN);
+	if (err)
+		message_set(message, err, "cannot watch %s: %s", control->path, strerror(-err));
+	return err;
+}
+
+/* The log comes after the socket: before that the name may be another VM's, and so the log. */
 int vm_control_open(struct vm_control *control, struct message *message)
 {
 	int err = choose_path(control, message);
 
 	if (!err)
+		err = open_server(control, message);
+	if (!err)
 		err = open_audit(control, message);
-	if (err)
+	if (err) {
+		vm_control_close(control);
 		return err;
+	}
 	vm_control_machine(control, control->machine);
 	control->service.name = control->config->name;
 	control->service.add_info = add_info;
 	control->service.add_stats = add_stats;
 	control->service.is_paused = is_paused;
-	err = hvp_control_open(&control->server, control->path, control->config->name, methods,
-			       control);
-	if (err == -EADDRINUSE) {
-		message_set(message, err, "a VM named %s runs already (%s): choose another --name",
-			    control->config->name, control->path);
-	} else if (err) {
-		message_set(message, err, "cannot listen at %s: %s", control->path, strerror(-err));
-	} else {
-		control->watch =
-			(struct loop_watch){hvp_control_fd(control->server), ready, control};
-		err = loop_add(control->loop, &control->watch, EPOLLIN);
-		if (err)
-			message_set(message, err, "cannot watch %s: %s", control->path,
-				    strerror(-err));
-	}
+	err = watch_server(control, message);
 	if (err) {
 		/* The machine outlives the log that would be closed here. */
 		hvp_guest_set_audit(control->service.guest, NULL);

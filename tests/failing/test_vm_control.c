@@ -188,6 +188,8 @@ static void says_where_it_cannot_be(void **state)
 	make();
 	assert_int_equal(vm_control_open(&control, &message), 0);
 	other = control;
+	control.server = NULL;
+	control.audit = NULL;
 	expect_no("runs already");
 	control = other;
 	vm_control_close(&control);

@@ -388,10 +388,12 @@ static void tells_about_itself(void **state)
 	assert_true(atol(get(result, "start_cpu_us")) > 0);
 	json_object_put(result);
 
-	/* A name is taken only once, and the one that has it is not disturbed. */
-	START(&second, elf_path, "halt", "--name", "boot");
+	/* A name is taken only once, and the one that has it is not disturbed, nor is its log. */
+	snprintf(path, sizeof(path), "%s/second", dir);
+	START(&second, elf_path, "halt", "--name", "boot", "--audit", path);
 	assert_int_equal(vmm_finish(&second, 20), VM_EXIT_HOST);
 	assert_says(second.err_text, "a VM named boot runs already");
+	assert_int_equal(access(path, F_OK), -1);
 	json_object_put(call(client, "quit"));
 	hvp_client_close(client);
 	assert_int_equal(vmm_finish(&vmm, 5), 0);
