@@ -15,7 +15,7 @@ cd "$(dirname "$0")/../.."
 vcpus=$1
 test_begin check-linux-"$vcpus"
 
-plan 36
+plan 40
 needs_kvm
 guest_prepare small || die "the guest kernel does not build"
 guest_start "$name" "$vcpus" "$guest_busy hvpoke_busy.tick=1"
@@ -119,6 +119,21 @@ check "scope all: dynamic debug as before" \
 "$hvpoke" scope "$name" dyndbg >/dev/null
 "$hvpoke" toggle "$name" '=_' >/dev/null
 check "scope dyndbg: =_ clears all" state --expect all-off
+
+# A batch is put back: the kernel believes that its sites are on, and does not stumble.
+toggle on '+p'
+"$hvpoke" log --json --count 1000 "$name" >"$work/log.json"
+id=$(jq -s 'map(select(.kind == "batch" and .method == "toggle" and .status == "OK")) | last | .id' \
+	"$work/log.json")
+"$hvpoke" undo --json "$name" "$id" >"$work/undo.json"
+check "undo of a +p: all its sites, in one pause" \
+	holds undo ".undone == $id and .sites == $(field on sites) and .pauses == 1"
+text undone
+check "the whole kernel text is as it was at first" cmp "$work/off0.text" "$work/undone.text"
+toggle off '-p'
+check "-p: nothing is left to be written, and nothing goes the kernel's own way" \
+	holds off '.changed > 600 and .sites == 0 and .native_sites == 0 and .fallback == null'
+check "then flags and keys agree with the text again" state --expect all-off
 
 # The way out.
 guest_stop
