@@ -178,13 +178,26 @@ bool real_qemu_has_agent(const struct real_qemu *vm)
 	return present;
 }
 
+/*
+ * Until the guest has seen that there is no other request: else its last FETCH might be the first
+ * command that the next hvpoked takes.
+ */
+static struct json_object *ask(struct real_qemu *vm, const char *method, struct json_object *params)
+{
+	unsigned int served = real_qemu_printed(vm, "served");
+	struct json_object *answer = host_call(vm->host, "tiny", method, params, NULL);
+
+	WAIT_FOR(real_qemu_printed(vm, "served") > served, BOOT_MS);
+	return answer;
+}
+
 uint64_t real_qemu_toggle(struct real_qemu *vm, const char *query, struct json_object **result)
 {
 	struct json_object *params = json_object_new_object(), *answer;
 	uint64_t matched;
 
 	json_object_object_add(params, "query", json_object_new_string(query));
-	answer = host_call(vm->host, "tiny", "toggle", params, NULL);
+	answer = ask(vm, "toggle", params);
 	matched = member(answer, "matched");
 	if (result)
 		*result = answer;
@@ -198,7 +211,7 @@ uint64_t real_qemu_sites(struct real_qemu *vm)
 	struct json_object *answer;
 	uint64_t sites;
 
-	answer = host_call(vm->host, "tiny", "idle", json_tokener_parse("{\"ms\":1}"), NULL);
+	answer = ask(vm, "idle", json_tokener_parse("{\"ms\":1}"));
 	sites = member(answer, "ipis");
 	json_object_put(answer);
 	return sites;

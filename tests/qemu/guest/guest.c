@@ -449,6 +449,7 @@ void guest_main(void)
 			while (serve())
 				;
 			seen_requests = now;
+			print("served\n");
 		}
 		run_sites();
 	}
