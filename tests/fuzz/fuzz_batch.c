@@ -262,7 +262,7 @@ static void client_asks(struct input *in)
 	if (id < 0) {
 		g.submitted--;
 		CHECK(id == -ENODEV || id == -EBUSY || id == -EIO);
-	} else if (!(flags & HVPOKE_REQ_COUNT_IDLE) && g.nr_made < MAX_MADE) {
+	} else if (!(submission.flags & HVPOKE_REQ_COUNT_IDLE) && g.nr_made < MAX_MADE) {
 		bool none = flags & HVPOKE_REQ_UNDO;
 
 		g.made[g.nr_made].id = (uint64_t)id;
