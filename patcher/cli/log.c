@@ -131,10 +131,14 @@ static void print_missing(struct json_object *result)
 			"hvpoke: %" PRIu64 " batches more came too fast to be recorded one by one; "
 			"a record will say so\n",
 			unrecorded);
-	if (lost)
+	if (lost) {
+		char *file = cell("%s", text_at(result, "file"));
+
 		fprintf(stderr,
 			"hvpoke: %" PRIu64 " records could not be written to %s and are lost\n",
-			lost, text_at(result, "file"));
+			lost, file);
+		free(file);
+	}
 }
 
 static int show(const struct options *options, struct json_object *result, bool first,

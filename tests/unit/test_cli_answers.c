@@ -21,6 +21,19 @@ static int listener, stop;
 static pthread_t thread;
 static const char *_Atomic says;
 
+/* What is said to the request in @text. An answer gets its id; what is none is sent as it is. */
+static bool answer(int fd, const char *text)
+{
+	const char *id = strstr(text, "\"id\":");
+	static char line[65536];
+
+	if (!id || *says != '"')
+		snprintf(line, sizeof(line), "%s", says);
+	else
+		snprintf(line, sizeof(line), "{\"id\":%ld,%s", strtol(id + 5, NULL, 10), says);
+	return *line && send(fd, line, strlen(line), MSG_NOSIGNAL) > 0;
+}
+
 /* A client at a time: the greeting, and to each of its requests the same. */
 static void *lie(void *arg)
 {
@@ -34,8 +47,9 @@ static void *lie(void *arg)
 			continue;
 		/* Not raw_send(): the client may be gone by now. */
 		send(fd, HELLO, strlen(HELLO), MSG_NOSIGNAL);
-		while (recv(fd, sink, sizeof(sink), 0) > 0)
-			if (send(fd, says, strlen(says), MSG_NOSIGNAL) <= 0 || !*says)
+		memset(sink, 0, sizeof(sink));
+		while (recv(fd, sink, sizeof(sink) - 1, 0) > 0)
+			if (!answer(fd, sink))
 				break;
 		close(fd);
 	}
@@ -70,8 +84,8 @@ static int teardown(void **state)
 	return rmdir(dir);
 }
 
-#define RESULT(json) "{\"id\":1,\"result\":" json "}\n"
-#define ERROR(json)  "{\"id\":1,\"error\":" json "}\n"
+#define RESULT(json) "\"result\":" json "}\n"
+#define ERROR(json)  "\"error\":" json "}\n"
 
 static void says_what_is_wrong(void **state)
 {
@@ -123,6 +137,71 @@ static void shows_what_there_is(void **state)
 	expect(&run, 0, "agent memory  2 MiB\n", "");
 }
 
+/* No terminal may be told anything by a guest, a client or a server. */
+#define EVIL "\"\\u001b[2J\\u009b2J\\u007f\\r\""
+#define EVIL_MEMBERS                                                                              \
+	"\"name\":" EVIL ",\"state\":" EVIL ",\"scope\":" EVIL ",\"message\":" EVIL               \
+	",\"fallback\":" EVIL ",\"file\":" EVIL ",\"what\":" EVIL ",\"query\":" EVIL              \
+	",\"kind\":\"batch\",\"by\":" EVIL ",\"via\":" EVIL ",\"time\":" EVIL ",\"status\":" EVIL \
+	",\"ended\":" EVIL ",\"method\":" EVIL ",\"change\":" EVIL ",\"glob\":" EVIL              \
+	",\"kernel\":" EVIL ",\"code\":" EVIL ",\"id\":" EVIL ",\"undone\":" EVIL                 \
+	",\"sites\":" EVIL ",\"pauses\":" EVIL ",\"matched\":" EVIL "," EVIL ":" EVIL
+
+static void assert_shows_no_control(const struct run *run, const char *command)
+{
+	const char *const said[] = {run->out, run->err};
+
+	for (int i = 0; i < 2; i++)
+		for (const char *at = said[i]; *at; at++)
+			if ((*at > 0 && *at < ' ' && *at != '\n') || *at == 0x7f ||
+			    (*at == '\xc2' && (at[1] & 0xe0) == 0x80))
+				fail_msg("%s: %s", command, said[i]);
+}
+
+static void shows_no_control_characters(void **state)
+{
+	static const char *const commands[][5] = {
+		{"info", "vm"},
+		{"stats", "vm"},
+		{"toggle", "vm", "+p"},
+		{"toggle", "vm", "--native", "+p"},
+		{"key", "vm", "list"},
+		{"key", "vm", "on", "x"},
+		{"event", "vm", "on", "*"},
+		{"scope", "vm"},
+		{"scope", "vm", "all"},
+		{"idle", "vm", "1"},
+		{"queue", "vm", "show"},
+		{"queue", "vm", "add", "toggle +p"},
+		{"queue", "vm", "commit"},
+		{"log", "vm"},
+		{"undo", "vm", "1"},
+		{"pause", "vm"},
+		{"resume", "vm"},
+		{"quit", "vm"},
+		{"list"},
+	};
+	static const char *const answers[] = {
+		RESULT("{" EVIL_MEMBERS ",\"agent\":{" EVIL_MEMBERS "},\"keys\":[{" EVIL_MEMBERS
+		       "}],\"changes\":[{" EVIL_MEMBERS "}],\"records\":[{" EVIL_MEMBERS
+		       "}],\"lost\":1}"),
+		ERROR("{" EVIL_MEMBERS ",\"data\":{" EVIL_MEMBERS "}}"),
+		ERROR("{\"code\":\"query\",\"message\":" EVIL
+		      ",\"data\":{\"offset\":0,\"length\":1,\"line\":1,\"column\":1}}"),
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
+		says = answers[i];
+		for (size_t j = 0; j < sizeof(commands) / sizeof(*commands); j++) {
+			const char *const *c = commands[j];
+			struct run run = RUN(c[0], c[1], c[2], c[3]);
+
+			assert_shows_no_control(&run, c[0]);
+		}
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -130,6 +209,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(says_what_is_wrong),
 		TEST(shows_what_there_is),
+		TEST(shows_no_control_characters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
