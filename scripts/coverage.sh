@@ -43,7 +43,7 @@ for test in "${suites[@]}"; do
 	none/*/tests/kvm/* | none/*/tests/failing/*) preload=(LD_PRELOAD="$played") ;;
 	esac
 	progress "running $test"
-	if ! timeout -k 10 900 env "${preload[@]}" "$test" >"$out/${test##*/}.log" 2>&1 </dev/null; then
+	if ! timeout -k 10 1800 env "${preload[@]}" "$test" >"$out/${test##*/}.log" 2>&1 </dev/null; then
 		progress_end
 		echo "FAILED: $test, see $out/${test##*/}.log"
 		failed=1
