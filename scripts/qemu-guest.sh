@@ -83,8 +83,9 @@ guest_begin() {
 }
 
 # What the kernel's command line begins with. Its check of the timer counts ticks in a loop,
-# and gives up for good where the machine is too busy for QEMU's.
-qemu_cmdline="console=ttyS0 panic=-1 log_buf_len=4M no_timer_check"
+# and gives up for good where the machine is too busy for QEMU's. There its watchdog takes the TSC
+# for unstable, too, by switching static keys, in the middle of a test.
+qemu_cmdline="console=ttyS0 panic=-1 log_buf_len=4M no_timer_check tsc=reliable"
 
 # qemu_start NAME VCPUS DIR CMDLINE [OPTION...] - begins a guest and sets guest_pid. DIR is
 # hvpoked's, and for what is left.
