@@ -23,7 +23,7 @@ CFLAGS_asan := -DHVPOKE_FAULTS -O1 -g -fsanitize=address,undefined -fno-sanitize
 CFLAGS_tsan := -DHVPOKE_FAULTS -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 CFLAGS_faults := -DHVPOKE_FAULTS $(CFLAGS_release)
 # Counters that several threads may count; no optimization, so that a branch is one of the source's.
-CFLAGS_coverage := -O0 -g --coverage -fprofile-update=atomic
+CFLAGS_coverage := -DHVP_INSTRUMENTED -O0 -g --coverage -fprofile-update=atomic
 # Guest code has no counters.
 CFLAGS_guest_coverage := -O2 -fno-profile-arcs -fno-test-coverage
 CFLAGS_fuzz := $(CFLAGS_asan) -fsanitize=fuzzer-no-link
