@@ -116,6 +116,15 @@ static inline void assert_forbidden(enter_fn *enter, int role, const struct call
 		fail_msg("expected one line with \"%s\", not \"%s\"", what, said);
 }
 
+/* First in a test of a program that must have one. */
+#define NEED_SANDBOX()                                                     \
+	do {                                                               \
+		if (!SANDBOX_POSSIBLE) {                                   \
+			print_message("an instrumented build has none\n"); \
+			skip();                                            \
+		}                                                          \
+	} while (0)
+
 /* The value of a line of /proc/PID/task/TID/status; ~0 if there is none. */
 static inline unsigned long long status_of(pid_t pid, const char *task, const char *key, int base)
 {

@@ -537,6 +537,7 @@ static void the_program_is_in_it(void **state)
 
 	(void)state;
 	NEED_REAL_KVM();
+	NEED_SANDBOX();
 	START(&vmm);
 	wait_for_socket("box");
 	expect_info("box", true);

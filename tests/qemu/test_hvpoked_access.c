@@ -45,14 +45,6 @@ static int teardown(void **state)
 		}                                                              \
 	} while (0)
 
-#define NEED_SANDBOX()                                                     \
-	do {                                                               \
-		if (!SANDBOX_POSSIBLE) {                                   \
-			print_message("an instrumented build has none\n"); \
-			skip();                                            \
-		}                                                          \
-	} while (0)
-
 static void nobody_is_no_qemu(void **state)
 {
 	static const char *const names[] = {"ivshmem", "qmp"};
