@@ -16,6 +16,12 @@
 #include "shm.h"
 #include "transport.h"
 
+/*
+ * A host that has not answered is not asked again for so long. Else whoever patches one site
+ * after another (256 kprobes, say) would wait for a dead host at each, with text_mutex held.
+ */
+#define SILENT_MS 2000
+
 struct hvp_shm hvp_shm = {
 	.lock = __MUTEX_INITIALIZER(hvp_shm.lock),
 };
@@ -59,6 +65,7 @@ void hvp_shm_begin(void)
 	settle();
 	hvp_shm.greeted = 0;
 	hvp_shm.answered = 0;
+	WRITE_ONCE(hvp_shm.silent, 0);
 	/* Any number but 0 that no other load of the agent has. */
 	WRITE_ONCE(mail()->session, get_random_u64() | 1);
 }
@@ -161,6 +168,11 @@ static u32 send(struct hvpoke_cmd *cmd)
 	return cmd->status;
 }
 
+static bool is_silent(u64 session)
+{
+	return READ_ONCE(hvp_shm.silent) == session && ktime_before(ktime_get(), hvp_shm.until);
+}
+
 static u32 shm_send(struct hvpoke_cmd *cmd)
 {
 	u64 session, requests;
@@ -177,7 +189,14 @@ static u32 shm_send(struct hvpoke_cmd *cmd)
 	status = HVPOKE_NOT_HELLO;
 	if (command != HVPOKE_CMD_HELLO && session != hvp_shm.greeted)
 		goto out;
+	status = HVPOKE_TIMED_OUT;
+	if (is_silent(session))
+		goto out;
 	status = send(cmd);
+	if (status == HVPOKE_TIMED_OUT) {
+		hvp_shm.until = ktime_add_ms(ktime_get(), SILENT_MS);
+		WRITE_ONCE(hvp_shm.silent, session);
+	}
 	if (command == HVPOKE_CMD_HELLO && status == HVPOKE_OK)
 		WRITE_ONCE(hvp_shm.greeted, session);
 	if (command == HVPOKE_CMD_FETCH && status == HVPOKE_NO_REQUEST)
@@ -204,6 +223,7 @@ static bool shm_greeted(void)
  */
 bool hvp_shm_wants(const struct hvpoke_shm_host *host)
 {
+	WRITE_ONCE(hvp_shm.silent, 0); /* it is alive */
 	return READ_ONCE(host->session) != READ_ONCE(hvp_shm.greeted) ||
 	       READ_ONCE(host->requests) != READ_ONCE(hvp_shm.answered);
 }

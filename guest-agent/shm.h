@@ -2,6 +2,7 @@
 #ifndef HVPOKE_AGENT_SHM_H
 #define HVPOKE_AGENT_SHM_H
 
+#include <linux/ktime.h>
 #include <linux/mutex.h>
 #include <linux/types.h>
 
@@ -16,6 +17,8 @@ struct hvp_shm {
 	unsigned int irq;
 	u64 greeted;  /* the host's session that took our HELLO, or 0 */
 	u64 answered; /* its count of requests, at the last one that was none */
+	u64 silent;   /* the session that did not answer, or 0: it is not asked for a while */
+	ktime_t until;
 };
 
 extern struct hvp_shm hvp_shm;
