@@ -21,6 +21,17 @@ unsigned int open_descriptors(void)
 	return nr;
 }
 
+/* A server's thread may still be about to notice that the last client is gone. */
+static void settle(void)
+{
+	unsigned int before = open_descriptors(), now;
+
+	for (int same = 0; same < 20; same = now == before ? same + 1 : 0, before = now) {
+		usleep(10000);
+		now = open_descriptors();
+	}
+}
+
 static unsigned int run(const char *name, failing_scenario scenario, enum failing_how how,
 			unsigned int nth)
 {
@@ -32,7 +43,6 @@ static unsigned int run(const char *name, failing_scenario scenario, enum failin
 	alarm(HANG_S);
 	failed = scenario(how, nth);
 	alarm(0);
-	/* A server's thread may still be about to notice that a client is gone. */
 	for (int i = 0; (after = open_descriptors()) != before && i < HANG_S * 100; i++)
 		usleep(10000);
 	if (after != before)
@@ -55,6 +65,7 @@ void each_call(const char *name, failing_scenario scenario)
 	unsigned int errors, interrupts, flaky;
 
 	assert_int_equal(scenario(FAILING_ERROR, 0), 0); /* what stays open for good is open now */
+	settle();
 	errors = run_each(name, scenario, FAILING_ERROR);
 	interrupts = run_each(name, scenario, FAILING_INTERRUPT);
 	flaky = run(name, scenario, FAILING_FLAKY, 0);
