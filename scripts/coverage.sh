@@ -28,7 +28,8 @@ find $out -name '*.gcda' -delete
 suites=("$@")
 if [ ${#suites[@]} = 0 ]; then
 	for test in "$out"/tests/{unit,failing,kvm}/test_* "$out"/tests/qemu/test_hvpoked*; do
-		[ -x "$test" ] && [ -f "$test" ] && suites+=("$test")
+		# 100,000 batches more reach nothing that the others do not.
+		[[ $test != */test_torn ]] && [ -x "$test" ] && [ -f "$test" ] && suites+=("$test")
 	done
 	suites+=(tests/cli/test_docs.sh tests/qemu/test_libvirt.sh)
 fi
@@ -43,7 +44,7 @@ for test in "${suites[@]}"; do
 	none/*/tests/kvm/* | none/*/tests/failing/*) preload=(LD_PRELOAD="$played") ;;
 	esac
 	progress "running $test"
-	if ! timeout -k 10 1800 env "${preload[@]}" "$test" >"$out/${test##*/}.log" 2>&1 </dev/null; then
+	if ! timeout -k 10 900 env "${preload[@]}" "$test" >"$out/${test##*/}.log" 2>&1 </dev/null; then
 		progress_end
 		echo "FAILED: $test, see $out/${test##*/}.log"
 		failed=1
