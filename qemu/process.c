@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "fault.h"
+#include "hvpoke_abi.h"
 
 static FILE *open_proc(pid_t pid, const char *file)
 {
@@ -120,14 +121,51 @@ static int transferred(ssize_t got, size_t wanted)
 	return got < 0 && errno != EIO ? -errno : -EFAULT;
 }
 
+/* How many places, from the first on, lie behind each other in its page. */
+static uint32_t in_one_page(const struct iovec *place, uint32_t nr)
+{
+	uintptr_t at = (uintptr_t)place->iov_base, end = at + place->iov_len;
+	uintptr_t page_end = (at | HVPOKE_PAGE_MASK) + 1;
+	uint32_t n = 1;
+
+	for (; n < nr; n++) {
+		at = (uintptr_t)place[n].iov_base;
+		if (at < end || at + place[n].iov_len > page_end)
+			break;
+		end = at + place[n].iov_len;
+	}
+	return n;
+}
+
+/* One call for all of them: the guest stands still meanwhile. @nr is at least 2. */
+static int read_page(int memory, const struct iovec *local, const struct iovec *remote, uint32_t nr)
+{
+	const uint8_t *start = remote->iov_base;
+	size_t len = (size_t)((uint8_t *)remote[nr - 1].iov_base - start) + remote[nr - 1].iov_len;
+	uint8_t page[HVPOKE_PAGE_SIZE];
+	int err;
+
+	err = transferred(pread(memory, page, len, (off_t)(uintptr_t)start), len);
+	for (uint32_t i = 0; i < nr && !err; i++)
+		memcpy(local[i].iov_base, page + ((uint8_t *)remote[i].iov_base - start),
+		       local[i].iov_len);
+	return err;
+}
+
 int process_read(int memory, const struct iovec *local, const struct iovec *remote, uint32_t nr)
 {
+	uint32_t n;
 	int err = 0;
 
-	for (uint32_t i = 0; i < nr && !err; i++)
-		err = transferred(pread(memory, local[i].iov_base, local[i].iov_len,
-					(off_t)(uintptr_t)remote[i].iov_base),
-				  local[i].iov_len);
+	for (uint32_t i = 0; i < nr && !err; i += n) {
+		n = in_one_page(remote + i, nr - i);
+		if (n > 1)
+			err = read_page(memory, local + i, remote + i, n);
+		else
+			err = transferred(pread(memory, local[i].iov_base, local[i].iov_len,
+						(off_t)(uintptr_t)remote[i].iov_base),
+					  local[i].iov_len);
+	}
 	return err;
 }
 
