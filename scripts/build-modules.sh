@@ -61,6 +61,7 @@ for release; do
 	mkdir -p "$out"
 	exec {lock}>"$out/lock" && flock $lock # another test may want the same one
 	if [ ${#where[@]} = 1 ] && [ ! -f "$headers/Makefile" ]; then
+		rm -f "$out/hvpoke.ko"
 		echo "hvpoke.ko for $release: not built, no headers in $headers"
 		failed=1
 	elif build "${where[@]}" && # never without one: another test may be taking it

@@ -43,6 +43,7 @@ static unsigned int run(const char *name, failing_scenario scenario, enum failin
 	alarm(HANG_S);
 	failed = scenario(how, nth);
 	alarm(0);
+	/* The same here. */
 	for (int i = 0; (after = open_descriptors()) != before && i < HANG_S * 100; i++)
 		usleep(10000);
 	if (after != before)
